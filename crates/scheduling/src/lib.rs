@@ -1,0 +1,7 @@
+//! Which pods fit where: `solve(&Input) -> Plan`, and `audit`, a checker written independently of it.
+//!
+//! Pure: the same input gives the same plan, byte for byte. The crate doesn't know where an instance type came from, and never
+//! reads a clock, the environment or the network.
+
+pub mod input;
+pub mod plan;
