@@ -14,6 +14,8 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
+pub(crate) use build::last_lines;
+
 /// One of the programs of a control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binary {

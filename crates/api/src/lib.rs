@@ -14,9 +14,13 @@ mod open_enum;
 
 pub mod capi;
 pub mod condition;
+pub mod crd;
+pub mod defaults;
 pub mod duration;
 pub mod names;
+pub mod schedule;
 pub mod v1;
 pub mod v1alpha1;
+pub mod validation;
 
 mod schema;

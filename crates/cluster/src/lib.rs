@@ -1,1 +1,16 @@
-//! Under construction.
+//! One picture of the cluster, fed by many watches or by files, and what the decisions are made from.
+//!
+//! * [`index`]: a synchronous index of objects; own writes count at once and are dropped when the watch has caught up.
+//! * [`snapshot`]: an immutable picture of the index, cheap to take.
+//! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
+//! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
+//!
+//! The crate decides nothing and is never asynchronous; it reads neither clock, nor network, nor disk.
+
+pub mod files;
+pub mod index;
+pub mod input;
+pub mod object;
+pub mod snapshot;
+
+mod store;

@@ -1,1 +1,7 @@
-//! Under construction.
+//! The pure steps of a NodeClaim's life: assigned, counted in replicas, bound to a Machine, launched, registered, initialized,
+//! drained and given back.
+//!
+//! Every step is a function from what was observed to the writes that come next. Nothing here reads a clock or the network, so
+//! that every interleaving of steps, crashes and other people's writes can be explored by tests.
+
+pub mod ledger;

@@ -1,0 +1,198 @@
+//! What a step decides from: plain views of the objects, all read live.
+
+use super::{ClaimRef, Entry, Ledger, MachineRef};
+use jiff::Timestamp;
+use karpenter_capi_model::{name::NamespacedName, reason::UnavailableReason};
+
+/// One MachineDeployment with everything that belongs to it, at one moment.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    /// The moment.
+    pub now: Timestamp,
+    /// None: it is gone.
+    pub machine_deployment: Option<&'a MachineDeploymentView>,
+    /// Its MachineSets.
+    pub machine_sets: &'a [MachineSetView],
+    /// Its Machines, deleting ones included.
+    pub machines: &'a [MachineView],
+    /// Every claim that is assigned to it.
+    pub claims: &'a [ClaimView],
+    /// Since when this process has seen it at rest ([`Observed::at_rest`]) without interruption.
+    pub at_rest_since: Option<Timestamp>,
+    /// A back-off after somebody else's scaling is running.
+    pub raise_blocked: bool,
+}
+
+/// A MachineDeployment.
+#[derive(Clone, Debug)]
+pub struct MachineDeploymentView {
+    /// Namespace and name.
+    pub name: NamespacedName,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+    /// `spec.replicas`; absent is 0, as at `/scale`.
+    pub replicas: i64,
+    /// The claims that are counted in `replicas`.
+    pub ledger: Ledger,
+    /// It has a deletionTimestamp.
+    pub deleting: bool,
+    /// `status.observedGeneration` is current.
+    pub observed: bool,
+    /// `RollingUpdate`; false is `OnDelete`.
+    pub rolling_update: bool,
+    /// What keeps the operator's hands off it: no write to it or its Machines.
+    pub blocked: Option<Blocked>,
+    /// Most replicas that it may have.
+    pub max_size: Option<i64>,
+    /// Why no claim may enter now, by the catalog; maximum size and roll-outs apart, which are looked at here.
+    pub unavailable: Option<UnavailableReason>,
+}
+
+/// Why nothing may be written at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Paused: by its annotation, its `spec.paused`, or its Cluster's; the text says which.
+    Paused(String),
+}
+
+/// A MachineSet.
+#[derive(Clone, Debug)]
+pub struct MachineSetView {
+    /// Its name.
+    pub name: String,
+    /// When it was made: Cluster API lowers the oldest first.
+    pub created: Timestamp,
+    /// `spec.replicas`.
+    pub replicas: i64,
+    /// `status.replicas`: Machines that it counts, deleting ones included.
+    pub status_replicas: i64,
+    /// `status.observedGeneration` is current.
+    pub observed: bool,
+}
+
+/// A Machine.
+#[derive(Clone, Debug)]
+pub struct MachineView {
+    /// Name, UID and resourceVersion.
+    pub machine: MachineRef,
+    /// When it was made.
+    pub created: Timestamp,
+    /// It has a deletionTimestamp.
+    pub deleting: bool,
+    /// Cluster API has answered the deletion (`Deleting=True` or `status.deletion`): from then on its MachineSet knows of it, too.
+    pub acknowledged: bool,
+    /// Its MachineSet.
+    pub machine_set: Option<String>,
+    /// The claim that is written on it.
+    pub claim: Option<ClaimRef>,
+    /// It carries our hook.
+    pub hooked: bool,
+    /// We have excluded Cluster API's drain: the mark of a Machine that we gave back ourselves.
+    pub drain_excluded: bool,
+}
+
+/// A NodeClaim that is assigned to the MachineDeployment.
+#[derive(Clone, Debug)]
+pub struct ClaimView {
+    /// Name and UID.
+    pub claim: ClaimRef,
+    /// Its place in the ledger.
+    pub entry: Entry,
+    /// When it was made.
+    pub created: Timestamp,
+    /// It has a deletionTimestamp.
+    pub deleting: bool,
+    /// The Machine that is written on it: it was bound at some time.
+    pub machine: Option<NamespacedName>,
+    /// Its Node is drained and its volumes are detached, or there is nothing to drain, or the deadline is over.
+    pub drained: bool,
+    /// It takes over a Machine that was there before (`adopt`, `replaces`).
+    pub takes_over: bool,
+}
+
+impl Observed<'_> {
+    /// Machines without deletionTimestamp.
+    pub(super) fn live(&self) -> i64 {
+        count(self.machines.iter().filter(|machine| !machine.deleting))
+    }
+
+    /// The Machine that carries the claim, live or deleting.
+    pub(super) fn machine_of(&self, claim: &ClaimView) -> Option<&MachineView> {
+        self.machines.iter().find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.uid == claim.claim.uid))
+    }
+
+    /// The claim that the Machine carries, if it still exists.
+    pub(super) fn claim_of(&self, machine: &MachineView) -> Option<&ClaimView> {
+        let owner = machine.claim.as_ref()?;
+        self.claims.iter().find(|claim| claim.claim.uid == owner.uid)
+    }
+
+    /// Whether Cluster API has taken over the present number.
+    pub fn settled(&self) -> bool {
+        self.machine_deployment.is_some_and(|deployment| {
+            deployment.observed
+                && self.machine_sets.iter().all(|set| set.observed)
+                && self.machine_sets.iter().map(|set| set.replicas).sum::<i64>() == deployment.replicas
+        })
+    }
+
+    /// Settled, no Machine is going, and the MachineSets have counted those that are there.
+    ///
+    /// A deleting Machine still takes the place of one that is to be made, and when it has gone its MachineSet makes that one as soon
+    /// as it notices: Machines that are missing meanwhile are not missing for good.
+    pub fn at_rest(&self) -> bool {
+        self.settled()
+            && !self.machines.iter().any(|machine| machine.deleting)
+            && self.machine_sets.iter().map(|set| set.status_replicas).sum::<i64>() == self.live()
+    }
+
+    /// Whether several MachineSets have replicas or Machines: a roll-out, or revisions side by side.
+    pub(super) fn several_revisions(&self) -> bool {
+        self.machine_sets.iter().filter(|set| self.populated(set)).count() > 1
+    }
+
+    /// A roll-out by Cluster API is under way: whatever we lower, it decides which Machines go.
+    pub(super) fn rolling_out(&self) -> bool {
+        self.machine_deployment.is_some_and(|deployment| deployment.rolling_update) && self.several_revisions()
+    }
+
+    /// Whether lowering by one takes this very Machine, once it is deleting: no roll-out, and it is in the oldest MachineSet with
+    /// replicas.
+    pub(super) fn lowering_takes(&self, machine: &MachineView) -> bool {
+        if self.rolling_out() {
+            return false;
+        }
+        if !self.several_revisions() {
+            return true;
+        }
+        let oldest = self
+            .machine_sets
+            .iter()
+            .filter(|set| set.replicas > 0)
+            .min_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        oldest.is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
+    }
+
+    fn populated(&self, set: &MachineSetView) -> bool {
+        set.replicas > 0
+            || set.status_replicas > 0
+            || self.machines.iter().any(|machine| machine.machine_set.as_ref() == Some(&set.name))
+    }
+}
+
+impl MachineDeploymentView {
+    /// Machines that are not ours; negative when somebody took machines of ours.
+    pub fn floor(&self) -> i64 {
+        self.replicas - self.ledger.len()
+    }
+
+    /// The sentence that says why nothing may be written, if so.
+    pub(super) fn hands_off(&self) -> Option<&str> {
+        self.blocked.as_ref().map(|Blocked::Paused(message)| message.as_str())
+    }
+}
+
+/// The number of items, for arithmetic with replicas.
+pub(super) fn count<T>(items: impl Iterator<Item = T>) -> i64 {
+    i64::try_from(items.count()).unwrap_or(i64::MAX)
+}

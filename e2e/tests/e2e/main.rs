@@ -1,0 +1,3 @@
+//! End-to-end tests against a real control plane.
+
+mod harness;

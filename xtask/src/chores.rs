@@ -1,0 +1,150 @@
+//! The short chores: each builds what it needs and hands over to one program.
+
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+
+use crate::command::{build_binaries, cargo, end_to_end_binary, end_to_end_tests, spelled};
+use crate::workspace::{Profile, Workspace};
+
+#[derive(Args)]
+pub(crate) struct EndToEnd {
+    /// Run only tests whose names contain this.
+    filter: Option<String>,
+    /// How many tests run at once; each keeps a core or more busy.
+    #[arg(long, default_value_t = 1, env = "KARPENTER_CAPI_E2E_THREADS")]
+    threads: u16,
+    /// Show what the tests print, also of those that pass.
+    #[arg(long)]
+    nocapture: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Run optimised binaries (their first build takes minutes).
+    #[arg(long)]
+    release: bool,
+    /// Handed to the demo as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ControlPlane {
+    #[command(subcommand)]
+    verb: ControlPlaneVerb,
+}
+
+#[derive(Subcommand)]
+enum ControlPlaneVerb {
+    /// Build and cache the binaries.
+    Build,
+    /// Start it, say where its kubeconfig is, and end it on Ctrl-C.
+    Up {
+        /// Handed to the control plane as they are.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+pub(crate) fn crds(workspace: &Workspace) -> Result<ExitCode> {
+    let arguments = [
+        "run",
+        "--locked",
+        "-p",
+        "karpenter-capi-api",
+        "--example",
+        "crds",
+        "--",
+        "crds",
+    ];
+    become_program(cargo(workspace, arguments))
+}
+
+pub(crate) fn fmt(workspace: &Workspace) -> Result<ExitCode> {
+    become_program(cargo(workspace, ["fmt", "--all"]))
+}
+
+/// Clippy as the test command runs it.
+pub(crate) fn clippy(workspace: &Workspace) -> Command {
+    cargo(
+        workspace,
+        [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
+}
+
+pub(crate) fn lint(workspace: &Workspace) -> Result<ExitCode> {
+    become_program(clippy(workspace))
+}
+
+pub(crate) fn end_to_end(workspace: &Workspace, options: &EndToEnd) -> Result<ExitCode> {
+    prepare(build_binaries(workspace, Profile::Dev))?;
+    prepare(build_control_plane(workspace, Profile::Dev))?;
+    let mut tests = end_to_end_tests(workspace)?;
+    tests.arg("--").arg(format!("--test-threads={}", options.threads));
+    if options.nocapture {
+        tests.arg("--nocapture");
+    }
+    tests.args(&options.filter);
+    become_program(tests)
+}
+
+pub(crate) fn demo(workspace: &Workspace, options: &Demo) -> Result<ExitCode> {
+    let profile = if options.release {
+        Profile::Release
+    } else {
+        Profile::Dev
+    };
+    prepare(build_binaries(workspace, profile))?;
+    prepare(build_control_plane(workspace, profile))?;
+    let mut demo = end_to_end_binary(workspace, profile, "demo");
+    demo.args(&options.arguments);
+    become_program(demo)
+}
+
+pub(crate) fn control_plane(workspace: &Workspace, options: &ControlPlane) -> Result<ExitCode> {
+    prepare(build_binaries(workspace, Profile::Dev))?;
+    let build = build_control_plane(workspace, Profile::Dev);
+    match &options.verb {
+        ControlPlaneVerb::Build => become_program(build),
+        ControlPlaneVerb::Up { arguments } => {
+            prepare(build)?;
+            let mut up = end_to_end_binary(workspace, Profile::Dev, "control-plane");
+            up.arg("up").args(arguments);
+            become_program(up)
+        }
+    }
+}
+
+/// Builds etcd, kube-apiserver and the others into the cache; takes a moment when they are there.
+pub(crate) fn build_control_plane(workspace: &Workspace, profile: Profile) -> Command {
+    let mut command = end_to_end_binary(workspace, profile, "control-plane");
+    command.arg("build");
+    command
+}
+
+fn prepare(mut command: Command) -> Result<()> {
+    let status = command
+        .status()
+        .with_context(|| format!("starting `{}`", spelled(&command)))?;
+    if !status.success() {
+        bail!("`{}` failed: {status}", spelled(&command));
+    }
+    Ok(())
+}
+
+/// Replaces this process, so that Ctrl-C and the exit code belong to the program alone and a shell waits for its clean-up.
+fn become_program(mut command: Command) -> Result<ExitCode> {
+    let error = command.exec();
+    Err(error).with_context(|| format!("starting `{}`", spelled(&command)))
+}
