@@ -101,12 +101,16 @@ impl Binaries {
     /// Of several processes that call this at once, one builds and the others wait. The error says what to install when
     /// Go is missing or too old, and shows the end of Go's output when a build fails.
     pub async fn ensure() -> Result<Self> {
-        tokio::task::spawn_blocking(Self::ensure_blocking).await.context("building the control plane")?
+        tokio::task::spawn_blocking(Self::ensure_blocking)
+            .await
+            .context("building the control plane")?
     }
 
     fn ensure_blocking() -> Result<Self> {
         let root = cache_root()?;
-        let binaries = Self { folder: root.join(fingerprint()) };
+        let binaries = Self {
+            folder: root.join(fingerprint()),
+        };
         if binaries.complete() {
             return Ok(binaries);
         }
@@ -166,30 +170,44 @@ fn cache_root() -> Result<PathBuf> {
         (Some(own), _) if !own.is_empty() => PathBuf::from(own),
         (_, Some(xdg)) if !xdg.is_empty() => PathBuf::from(xdg).join("karpenter-capi"),
         _ => env::home_dir()
-            .context("no home folder is known: set KARPENTER_CAPI_CACHE to a folder for the built control plane")?
+            .context(
+                "no home folder is known: set KARPENTER_CAPI_CACHE to a folder for the built control plane",
+            )?
             .join(".cache/karpenter-capi"),
     };
     // Components are started in other working folders, so a relative path from the environment must not stay relative.
-    let base = std::path::absolute(&base).with_context(|| format!("resolving the cache folder {}", base.display()))?;
+    let base = std::path::absolute(&base)
+        .with_context(|| format!("resolving the cache folder {}", base.display()))?;
     Ok(base.join("control-plane"))
 }
 
 fn fingerprint() -> String {
     let mut hasher = Sha256::new();
     let parts = [build::GO_MOD, build::GO_SUM, env::consts::OS, env::consts::ARCH];
-    for part in parts.into_iter().chain(Binary::ALL.map(Binary::package)).chain(build::arguments().iter().map(String::as_str)) {
+    for part in parts
+        .into_iter()
+        .chain(Binary::ALL.map(Binary::package))
+        .chain(build::arguments().iter().map(String::as_str))
+    {
         hasher.update(part);
         hasher.update([0]);
     }
-    hasher.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    // Eight bytes tell folders apart and keep paths short.
+    let digest = hasher.finalize();
+    let head = digest.first_chunk::<8>().copied().unwrap_or_default();
+    format!("{:016x}", u64::from_be_bytes(head))
 }
 
 /// Locks `path` until the returned file is dropped, also by the end of the process.
 fn lock(path: &Path) -> Result<fs::File> {
     let file = fs::File::create(path).with_context(|| format!("creating {}", path.display()))?;
     if file.try_lock().is_err() {
-        eprintln!("waiting for another process that builds the control plane ({} is locked)", path.display());
-        file.lock().with_context(|| format!("locking {}", path.display()))?;
+        eprintln!(
+            "waiting for another process that builds the control plane ({} is locked)",
+            path.display()
+        );
+        file.lock()
+            .with_context(|| format!("locking {}", path.display()))?;
     }
     Ok(file)
 }

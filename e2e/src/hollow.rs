@@ -2,7 +2,7 @@
 //!
 //! [`install`] applies the kinds, [`Provider::start`] plays the cloud until its handle is dropped, and [`cluster`] and
 //! [`machine_deployment`] make the manifests. What a machine does is in its template's
-//! `spec.template.spec` ([`HollowMachineSpec`]), what it shall do differently in annotations of the single HollowMachine
+//! `spec.template.spec` ([`HollowMachineSpec`]), what it shall do differently in annotations of the single `HollowMachine`
 //! ([`annotations`]).
 
 mod behaviour;
@@ -13,10 +13,10 @@ mod provider;
 
 pub use behaviour::annotations;
 pub use kinds::{
-    Delays, Endpoint, HollowCluster, HollowClusterSpec, HollowClusterStatus, HollowControlPlane, HollowControlPlaneSpec,
-    HollowControlPlaneStatus, HollowMachine, HollowMachineSpec, HollowMachineStatus, HollowMachineTemplate,
-    HollowMachineTemplateResource, HollowMachineTemplateSpec, HollowMachineTemplateStatus, Initialization,
-    InstanceState, MachineAddress, NodeInfo, NodeTaint,
+    Delays, Endpoint, HollowCluster, HollowClusterSpec, HollowClusterStatus, HollowControlPlane,
+    HollowControlPlaneSpec, HollowControlPlaneStatus, HollowMachine, HollowMachineSpec, HollowMachineStatus,
+    HollowMachineTemplate, HollowMachineTemplateResource, HollowMachineTemplateSpec,
+    HollowMachineTemplateStatus, Initialization, InstanceState, MachineAddress, NodeInfo, NodeTaint,
 };
 pub use manifests::{
     MachineDeploymentOptions, VERSION, apply_machine_deployment, cluster, install, machine_deployment,

@@ -37,27 +37,43 @@ pub fn api_of(client: &Client, object: &Value) -> Result<Api<DynamicObject>> {
 
 /// Creates or changes one object by server-side apply.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).context("an object without name")?;
+    let name = object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .context("an object without name")?;
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api_of(client, object)?.patch(name, &params, &Patch::Apply(object)).await;
+    let applied = api_of(client, object)?
+        .patch(name, &params, &Patch::Apply(object))
+        .await;
     applied.with_context(|| format!("applying {kind} {name}"))
 }
 
 /// Applies objects, several at once, in no particular order.
 pub async fn apply_all(client: &Client, objects: &[Value]) -> Result<()> {
-    stream::iter(objects).map(|object| apply(client, object)).buffer_unordered(CONCURRENCY).try_for_each(async |_| Ok(())).await
+    stream::iter(objects)
+        .map(|object| apply(client, object))
+        .buffer_unordered(CONCURRENCY)
+        .try_for_each(async |_| Ok(()))
+        .await
 }
 
 /// Waits until each CRD among `objects` is served.
 pub async fn crds_established(client: &Client, objects: &[Value], within: Duration) -> Result<()> {
-    let crds = objects.iter().filter(|object| object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition"));
-    let wanted: BTreeSet<&str> = crds.filter_map(|crd| crd.pointer("/metadata/name")?.as_str()).collect();
+    let crds = objects
+        .iter()
+        .filter(|object| object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition"));
+    let wanted: BTreeSet<&str> = crds
+        .filter_map(|crd| crd.pointer("/metadata/name")?.as_str())
+        .collect();
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     wait::eventually("all CRDs are established", within, async || {
         let found = api.list(&ListParams::default()).await?;
-        let established: BTreeSet<&str> =
-            found.iter().filter(|crd| is_established(crd)).filter_map(|crd| crd.metadata.name.as_deref()).collect();
+        let established: BTreeSet<&str> = found
+            .iter()
+            .filter(|crd| is_established(crd))
+            .filter_map(|crd| crd.metadata.name.as_deref())
+            .collect();
         let missing: Vec<&&str> = wanted.difference(&established).collect();
         ensure!(missing.is_empty(), "not established: {missing:?}");
         Ok(())
@@ -66,6 +82,12 @@ pub async fn crds_established(client: &Client, objects: &[Value], within: Durati
 }
 
 fn is_established(crd: &CustomResourceDefinition) -> bool {
-    let conditions = crd.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
-    conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
+    let conditions = crd
+        .status
+        .iter()
+        .filter_map(|status| status.conditions.as_ref())
+        .flatten();
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Established" && condition.status == "True")
 }

@@ -7,13 +7,14 @@ mod kubeconfig;
 mod launch;
 mod options;
 mod ports;
+mod program;
 mod shared;
 mod state;
 mod watchdog;
 
 use std::{
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -24,6 +25,7 @@ use tokio::io::AsyncWriteExt;
 use crate::binaries::{Binaries, Binary};
 pub use component::Component;
 pub use options::Options;
+pub use program::Program;
 pub use shared::Shared;
 
 use certificates::Authority;
@@ -73,6 +75,24 @@ impl ControlPlane {
         shared::shared(name, options).await
     }
 
+    /// Runs `body` with the shared plane of this name, and keeps the files when the body returns an error or panics.
+    pub async fn with_shared<T>(
+        name: &'static str,
+        options: impl FnOnce() -> Options,
+        body: impl AsyncFnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let plane = Self::shared(name, options).await?;
+        let result = body(&plane).await;
+        if result.is_err() {
+            plane.keep_files();
+            eprintln!(
+                "files of the shared control plane {name} are kept in {}",
+                plane.state_dir().display()
+            );
+        }
+        result
+    }
+
     /// A new client with all rights and no limit on requests.
     ///
     /// A client's background work belongs to the runtime in which it was made, and each test has its own: take one per test.
@@ -116,11 +136,19 @@ impl ControlPlane {
             .spawn()
             .context("starting kubectl")?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.as_bytes()).await.context("writing to kubectl")?;
+            stdin
+                .write_all(input.as_bytes())
+                .await
+                .context("writing to kubectl")?;
         }
         let output = child.wait_with_output().await.context("waiting for kubectl")?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "`kubectl {}` failed: {}", arguments.join(" "), errors.trim());
+        ensure!(
+            output.status.success(),
+            "`kubectl {}` failed: {}",
+            arguments.join(" "),
+            errors.trim()
+        );
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -142,6 +170,23 @@ impl ControlPlane {
     /// Keeps all files when this plane ends.
     pub fn keep_files(&self) {
         self.state.keep();
+    }
+
+    /// Fails when a component has ended that nobody killed, with the end of its log.
+    pub fn all_alive(&self) -> Result<()> {
+        self.processes.all_alive()
+    }
+
+    /// Starts another program, such as the operator under test, with its log beside those of the components.
+    ///
+    /// A log of that name from before is continued. The program ends with its handle.
+    pub fn start_program(&self, name: &str, command: Command) -> Result<Program> {
+        Program::start(
+            name,
+            command,
+            self.logs_dir().join(format!("{name}.log")),
+            self.processes.watchdog(),
+        )
     }
 
     /// The process id of a running component.
@@ -168,13 +213,14 @@ impl ControlPlane {
     pub async fn restart(&self, component: Component) -> Result<()> {
         self.processes.kill(component)?;
         self.processes.start(component)?;
-        self.processes.ready(component, Duration::from_secs(60)).await
+        self.processes.ready(component, Duration::from_mins(1)).await
     }
 }
 
 /// Reads a kubeconfig file.
 pub(crate) async fn config_from(kubeconfig: &Path) -> Result<Config> {
-    let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("reading {}", kubeconfig.display()))?;
+    let file =
+        Kubeconfig::read_from(kubeconfig).with_context(|| format!("reading {}", kubeconfig.display()))?;
     Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
 }
 

@@ -9,7 +9,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// Repeats `probe` until it succeeds. Its errors say what the state is instead; the last of them is in the error after `within`.
 ///
-/// ```ignore
+/// ```text
 /// wait::eventually("three Nodes are Ready", Duration::from_secs(60), async || {
 ///     let ready = ready_nodes(&client).await?;
 ///     anyhow::ensure!(ready.len() == 3, "{} are Ready: {ready:?}", ready.len());
@@ -17,7 +17,11 @@ const POLL: Duration = Duration::from_millis(100);
 /// })
 /// .await?;
 /// ```
-pub async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+pub async fn eventually<T>(
+    what: &str,
+    within: Duration,
+    mut probe: impl AsyncFnMut() -> Result<T>,
+) -> Result<T> {
     let started = Instant::now();
     loop {
         // A probe that hangs must not outlast the deadline by much.
@@ -28,7 +32,10 @@ pub async fn eventually<T>(what: &str, within: Duration, mut probe: impl AsyncFn
             Err(_) => anyhow::anyhow!("the probe gave no answer"),
         };
         if started.elapsed() >= within {
-            bail!("expected within {:.1} s that {what}; last seen: {last:#}", within.as_secs_f64());
+            bail!(
+                "expected within {:.1} s that {what}; last seen: {last:#}",
+                within.as_secs_f64()
+            );
         }
         tokio::time::sleep(POLL).await;
     }
@@ -39,7 +46,12 @@ pub async fn holds(what: &str, during: Duration, mut probe: impl AsyncFnMut() ->
     let started = Instant::now();
     while started.elapsed() < during {
         let after = started.elapsed().as_secs_f64();
-        probe().await.with_context(|| format!("expected for {:.1} s that {what}; broken after {after:.1} s", during.as_secs_f64()))?;
+        probe().await.with_context(|| {
+            format!(
+                "expected for {:.1} s that {what}; broken after {after:.1} s",
+                during.as_secs_f64()
+            )
+        })?;
         tokio::time::sleep(POLL).await;
     }
     Ok(())
@@ -61,7 +73,10 @@ mod tests {
         })
         .await;
         let message = result.unwrap_err().to_string();
-        assert_eq!(message, "expected within 0.2 s that there are nine; last seen: there are 2");
+        assert_eq!(
+            message,
+            "expected within 0.2 s that there are nine; last seen: there are 2"
+        );
     }
 
     #[tokio::test]

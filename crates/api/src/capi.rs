@@ -16,11 +16,12 @@ mod template;
 use std::fmt;
 
 pub use cluster::{
-    ClassReference, Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, Topology, TopologyMachineDeployment, Workers,
+    ClassReference, Cluster, ClusterInitialization, ClusterSpec, ClusterStatus, Topology,
+    TopologyMachineDeployment, Workers,
 };
 pub use machine::{
-    Bootstrap, Initialization, Machine, MachineDeletionSpec, MachineDeletionStatus, MachineSpec, MachineStatus,
-    MachineTaint, NodeInfo, NodeRef,
+    Bootstrap, Initialization, Machine, MachineDeletionSpec, MachineDeletionStatus, MachineSpec,
+    MachineStatus, MachineTaint, NodeInfo, NodeRef,
 };
 pub use machine_deployment::{
     MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, MachineTemplate, ObjectMetaTemplate,
@@ -60,7 +61,9 @@ impl CapiVersion {
 
     /// Reads an object's `apiVersion`; `None` if it is neither of the two.
     pub fn from_api_version(api_version: &str) -> Option<Self> {
-        [Self::V1Beta2, Self::V1Beta1].into_iter().find(|version| version.api_version() == api_version)
+        [Self::V1Beta2, Self::V1Beta1]
+            .into_iter()
+            .find(|version| version.api_version() == api_version)
     }
 }
 
@@ -131,3 +134,6 @@ macro_rules! capi_kind {
     };
 }
 pub(crate) use capi_kind;
+
+#[cfg(test)]
+mod tests;

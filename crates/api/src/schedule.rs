@@ -47,14 +47,34 @@ struct Bounds {
     first: u32,
 }
 
-const MINUTES: Bounds = Bounds { name: "minute", min: 0, max: 59, names: &[], first: 0 };
-const HOURS: Bounds = Bounds { name: "hour", min: 0, max: 23, names: &[], first: 0 };
-const DAYS_OF_MONTH: Bounds = Bounds { name: "day of month", min: 1, max: 31, names: &[], first: 0 };
+const MINUTES: Bounds = Bounds {
+    name: "minute",
+    min: 0,
+    max: 59,
+    names: &[],
+    first: 0,
+};
+const HOURS: Bounds = Bounds {
+    name: "hour",
+    min: 0,
+    max: 23,
+    names: &[],
+    first: 0,
+};
+const DAYS_OF_MONTH: Bounds = Bounds {
+    name: "day of month",
+    min: 1,
+    max: 31,
+    names: &[],
+    first: 0,
+};
 const MONTHS: Bounds = Bounds {
     name: "month",
     min: 1,
     max: 12,
-    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+    names: &[
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ],
     first: 1,
 };
 const DAYS_OF_WEEK: Bounds = Bounds {
@@ -65,7 +85,7 @@ const DAYS_OF_WEEK: Bounds = Bounds {
     first: 0,
 };
 
-const MACROS: &[(&str, &str)] = &[
+const MACROS: [(&str, &str); 7] = [
     ("@annually", "0 0 1 1 *"),
     ("@daily", "0 0 * * *"),
     ("@hourly", "0 * * * *"),
@@ -91,7 +111,7 @@ impl Schedule {
             None if line.starts_with('@') => {
                 return Err(ScheduleError {
                     problem: format!("the schedule {text:?} is no known abbreviation"),
-                    remedy: format!("use one of {}", MACROS.map_names()),
+                    remedy: format!("use one of {}", MACROS.map(|(name, _)| name).join(", ")),
                 });
             }
             None => line,
@@ -100,8 +120,9 @@ impl Schedule {
         let [minutes, hours, days_of_month, months, days_of_week] = fields.as_slice() else {
             return Err(ScheduleError {
                 problem: format!("the schedule {text:?} has {} fields", fields.len()),
-                remedy: "write five: minute, hour, day of month, month, day of week, such as \"0 9 * * mon-fri\""
-                    .to_owned(),
+                remedy:
+                    "write five: minute, hour, day of month, month, day of week, such as \"0 9 * * mon-fri\""
+                        .to_owned(),
             });
         };
         let field = |field: &str, bounds: &Bounds| {
@@ -138,16 +159,6 @@ impl Schedule {
     }
 }
 
-trait MapNames {
-    fn map_names(&self) -> String;
-}
-
-impl MapNames for [(&str, &str)] {
-    fn map_names(&self) -> String {
-        self.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-    }
-}
-
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.min, self.max)?;
@@ -169,7 +180,10 @@ fn parse_field(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
         field.any |= part.any;
     }
     if field.bits == 0 {
-        return Err((format!("the {} {text:?} names no value", bounds.name), format!("write {bounds}, or *")));
+        return Err((
+            format!("the {} {text:?} names no value", bounds.name),
+            format!("write {bounds}, or *"),
+        ));
     }
     Ok(field)
 }
@@ -179,7 +193,11 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     let malformed = || {
         (
             format!("the {} {text:?} can't be read", bounds.name),
-            format!("write {bounds}, a range such as {}-{}, or *", bounds.min, bounds.min + 1),
+            format!(
+                "write {bounds}, a range such as {}-{}, or *",
+                bounds.min,
+                bounds.min + 1
+            ),
         )
     };
     let (range, step) = match text.split_once('/') {
@@ -191,9 +209,10 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
         (bounds.min, bounds.max)
     } else {
         match range.split_once('-') {
-            Some((low, high)) => {
-                (value(low, bounds).ok_or_else(malformed)?, value(high, bounds).ok_or_else(malformed)?)
-            }
+            Some((low, high)) => (
+                value(low, bounds).ok_or_else(malformed)?,
+                value(high, bounds).ok_or_else(malformed)?,
+            ),
             None => {
                 let low = value(range, bounds).ok_or_else(malformed)?;
                 // With a step, a single value means "from there on".
@@ -204,11 +223,17 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     if low > high {
         return Err((
             format!("the {} {text:?} is a range that runs backwards", bounds.name),
-            format!("list the values instead, such as \"{}\"", backwards_as_list(range)),
+            format!(
+                "list the values instead, such as \"{}\"",
+                backwards_as_list(range)
+            ),
         ));
     }
     if low < bounds.min || high > bounds.max {
-        return Err((format!("the {} {text:?} is out of range", bounds.name), format!("write {bounds}")));
+        return Err((
+            format!("the {} {text:?} is out of range", bounds.name),
+            format!("write {bounds}"),
+        ));
     }
     let step = step.unwrap_or(1);
     if step == 0 {
@@ -218,8 +243,13 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
         ));
     }
     let width = usize::try_from(step).unwrap_or(usize::MAX);
-    let bits = (low..=high).step_by(width).fold(0_u64, |bits, value| bits | 1_u64.checked_shl(value).unwrap_or(0));
-    Ok(Field { bits, any: whole && step == 1 })
+    let bits = (low..=high)
+        .step_by(width)
+        .fold(0_u64, |bits, value| bits | 1_u64.checked_shl(value).unwrap_or(0));
+    Ok(Field {
+        bits,
+        any: whole && step == 1,
+    })
 }
 
 /// `sat-sun` as `sat,sun`: right for neighbours, and a hint otherwise.
@@ -230,7 +260,9 @@ fn backwards_as_list(range: &str) -> String {
 fn value(text: &str, bounds: &Bounds) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     if let Some(position) = bounds.names.iter().position(|name| *name == lower) {
-        return u32::try_from(position).ok().map(|position| bounds.first + position);
+        return u32::try_from(position)
+            .ok()
+            .map(|position| bounds.first + position);
     }
     text.parse().ok()
 }
@@ -240,7 +272,9 @@ mod tests {
     use super::*;
 
     fn fires(schedule: &str, time: &str) -> bool {
-        Schedule::parse(schedule).unwrap().fires_in_minute_of(time.parse().unwrap())
+        Schedule::parse(schedule)
+            .unwrap()
+            .fires_in_minute_of(time.parse().unwrap())
     }
 
     #[test]
@@ -262,9 +296,27 @@ mod tests {
     #[test]
     fn what_the_standard_parser_refuses_is_refused() {
         for text in [
-            "", "0 9 * *", "0 9 * * * *", "61 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *",
-            "* * * * 7", "* * * * fri-mon", "*/0 * * * *", "a * * * *", "1-2-3 * * * *", "1/2/3 * * * *", "-1 * * * *",
-            "@every 1h", "@hourlyish", ", * * * *", "* * L * *", "* * * * 5#2", "* * * smarch *",
+            "",
+            "0 9 * *",
+            "0 9 * * * *",
+            "61 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * 32 * *",
+            "* * * 13 *",
+            "* * * * 7",
+            "* * * * fri-mon",
+            "*/0 * * * *",
+            "a * * * *",
+            "1-2-3 * * * *",
+            "1/2/3 * * * *",
+            "-1 * * * *",
+            "@every 1h",
+            "@hourlyish",
+            ", * * * *",
+            "* * L * *",
+            "* * * * 5#2",
+            "* * * smarch *",
         ] {
             assert!(Schedule::parse(text).is_err(), "{text:?} was read");
         }

@@ -22,10 +22,13 @@ pub(crate) const SCHEDULE_PATTERN: &str =
     r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$";
 /// A number of nodes, or a percentage up to 100 %.
 pub(crate) const BUDGET_NODES_PATTERN: &str = r"^((100|[0-9]{1,2})%|[0-9]+)$";
-const QUANTITY_PATTERN: &str = concat!(
+/// A quantity.
+pub(crate) const QUANTITY_PATTERN: &str = concat!(
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))",
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 );
+/// An API group: no version.
+pub(crate) const GROUP_PATTERN: &str = "^[^/]*$";
 const CONDITION_TYPE_PATTERN: &str = concat!(
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
@@ -46,7 +49,11 @@ fn rule(rule: &str, message: &str) -> Value {
 }
 
 fn typed_rule(rule: &str, message: &str) -> ValidationRule {
-    ValidationRule { rule: rule.to_owned(), message: Some(message.to_owned()), ..ValidationRule::default() }
+    ValidationRule {
+        rule: rule.to_owned(),
+        message: Some(message.to_owned()),
+        ..ValidationRule::default()
+    }
 }
 
 /// A string of the shape of a Go duration.
@@ -283,7 +290,10 @@ pub(crate) fn not_empty(field: &str) -> Value {
 
 /// The rule of a budget list.
 pub(crate) fn budget_rules() -> Value {
-    json!([rule("self.all(x, has(x.schedule) == has(x.duration))", BUDGET_PAIR_MESSAGE)])
+    json!([rule(
+        "self.all(x, has(x.schedule) == has(x.duration))",
+        BUDGET_PAIR_MESSAGE
+    )])
 }
 
 /// The rule of a NodeClaim's spec.

@@ -12,8 +12,8 @@ use crate::schema;
 
 pub use node_claim::{NodeClaim, NodeClaimSpec, NodeClaimStatus, ResourceRequirements};
 pub use node_pool::{
-    Budget, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate, NodeClaimTemplateSpec, NodePool,
-    NodePoolSpec, NodePoolStatus, ObjectMetaTemplate,
+    Budget, ConsolidationPolicy, Disruption, DisruptionReason, NodeClaimTemplate, NodeClaimTemplateSpec,
+    NodePool, NodePoolSpec, NodePoolStatus, ObjectMetaTemplate,
 };
 
 /// Quantities by resource name.
@@ -80,7 +80,7 @@ pub struct NodeSelectorRequirementWithMinValues {
 pub struct NodeClassReference {
     /// API group of the node class, without a version.
     #[schemars(
-        regex(pattern = "^[^/]*$"),
+        regex(pattern = schema::GROUP_PATTERN),
         extend("x-kubernetes-validations" = schema::not_empty("group"))
     )]
     pub group: String,
@@ -98,3 +98,6 @@ impl NodeClassReference {
         self.group == crate::names::GROUP && self.kind == crate::names::NODE_CLASS_KIND
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -139,3 +139,46 @@ pub struct Warning {
     /// Key, value and what would be right.
     pub message: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_class_is_written_back_as_it_was_read() {
+        let object = serde_json::json!({
+            "apiVersion": "karpenter.cluster.x-k8s.io/v1alpha1",
+            "kind": "ClusterAPINodeClass",
+            "metadata": { "name": "default" },
+            "spec": {
+                "scalableResourceSelector": { "matchLabels": { "example.com/team": "a" } },
+                "launchTimeout": "10m",
+                "registrationTimeout": "20m",
+                "driftPolicy": "ClusterAPI",
+            },
+            "status": {
+                "observedGeneration": 3,
+                "machineDeployments": [{
+                    "name": "default/small", "instanceType": "small", "zone": "a", "capacityType": "on-demand",
+                    "price": "0.096", "replicas": 2, "available": false, "reason": "Paused", "message": "it is paused",
+                }],
+                "warnings": [{ "object": "MachineDeployment default/small", "message": "a price is missing" }],
+            },
+        });
+        let class: ClusterAPINodeClass = serde_json::from_value(object.clone()).unwrap();
+        assert_eq!(class.spec.drift_policy, Some(DriftPolicy::ClusterApi));
+        assert_eq!(serde_json::to_value(class).unwrap(), object);
+    }
+
+    #[test]
+    fn the_label_of_the_class_follows_upstreams_rule() {
+        use kube::Resource;
+        let kind = ClusterAPINodeClass::kind(&()).to_lowercase();
+        assert_eq!(crate::names::NODE_CLASS_KIND.to_lowercase(), kind);
+        assert_eq!(
+            crate::names::labels::NODECLASS,
+            format!("{}/{kind}", ClusterAPINodeClass::group(&()))
+        );
+        assert_eq!(crate::names::GROUP, ClusterAPINodeClass::group(&()));
+    }
+}

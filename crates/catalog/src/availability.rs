@@ -87,7 +87,7 @@ fn replicas_managed(input: &CatalogInput<'_>) -> Option<String> {
     let metadata = &input.machine_deployment.metadata;
     let owned = metadata.labels.as_ref().filter(|all| all.contains_key(labels::TOPOLOGY_OWNED))?;
     let cluster = input.cluster?;
-    let entries = &cluster.spec.topology.as_ref()?.machine_deployments;
+    let entries = &cluster.spec.topology.as_ref()?.workers.machine_deployments;
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
     // Cluster API labels the MachineDeployment with the entry's name; a file may lack that label.
@@ -111,7 +111,7 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
         return None;
     }
     let own = || input.machine_sets.iter().filter(|set| belongs_to(set, input.machine_deployment));
-    let newest = own().map(revision).max()?;
+    let newest = own().map(|set| revision(set)).max()?;
     let older = own().filter(|set| revision(set) != newest).map(|set| (set, machines_of(set, input)));
     let (set, machines) = older.filter(|(_, machines)| *machines > 0).min_by_key(|(set, _)| {
         (revision(set), set.metadata.name.clone())

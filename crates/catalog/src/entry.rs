@@ -13,7 +13,6 @@ use karpenter_capi_model::instance_type::{InstanceType, Offering};
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::price::Price;
 use karpenter_capi_model::reason::{ReasonCode, UnavailableReason};
-use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::resources::Resources;
 use std::collections::BTreeMap;
@@ -138,10 +137,10 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     unavailable.splice(deleting..deleting, by_hand);
     unavailable.extend(full);
 
+    let mut of_offering = labels.clone();
+    of_offering.retain(|key, _| matches!(key.as_str(), keys::TOPOLOGY_ZONE | keys::CAPACITY_TYPE));
     let offering = Offering {
-        requirements: requirements(labels.iter().filter(|(key, _)| {
-            matches!(key.as_str(), keys::TOPOLOGY_ZONE | keys::CAPACITY_TYPE)
-        })),
+        requirements: Requirements::from_labels(&of_offering),
         price,
         unavailable: unavailable.first().cloned(),
         reservation_capacity: None,
@@ -151,7 +150,7 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let instance_type = InstanceType {
         name: name.to_string(),
         machine_deployment: Some(name.clone()),
-        requirements: requirements(labels.iter()),
+        requirements: Requirements::from_labels(&labels),
         taints,
         capacity,
         overhead,
@@ -173,14 +172,6 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
         unavailable,
         warnings,
     }
-}
-
-fn requirements<'a>(labels: impl Iterator<Item = (&'a String, &'a String)>) -> Requirements {
-    let mut all = Requirements::default();
-    for (key, value) in labels {
-        all.add(Requirement::in_values(key.clone(), [value.clone()]));
-    }
-    all
 }
 
 fn invalid(name: &NamespacedName, faults: &[CatalogWarning]) -> UnavailableReason {

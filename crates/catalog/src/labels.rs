@@ -3,6 +3,7 @@
 use crate::findings::{Annotations, Findings, is_label_value, is_qualified_name, parts};
 use karpenter_capi_api::capi::{InfrastructureTemplate, MachineDeployment};
 use karpenter_capi_api::names::{annotations, labels};
+use karpenter_capi_model::label::restricted;
 use std::collections::BTreeMap;
 
 const LABELS_REMEDY: &str = "write key=value with a label's key and value, separated by commas; the value may be empty";
@@ -62,11 +63,7 @@ fn from_annotation(annotated: Annotations<'_>, findings: &mut Findings, found: &
 }
 
 fn belongs_to_karpenter(key: &str) -> bool {
-    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    let restricted = labels::RESTRICTED_DOMAINS
-        .iter()
-        .any(|own| domain.strip_suffix(own).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.')));
-    labels::RESTRICTED.contains(&key) || key == labels::NODECLASS || restricted && key != labels::CAPACITY_TYPE
+    restricted(key).is_some() || key == labels::NODEPOOL || key == labels::NODECLASS
 }
 
 /// `on-demand` where nothing says otherwise.

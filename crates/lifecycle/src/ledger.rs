@@ -14,8 +14,8 @@ mod leave;
 mod observed;
 mod views;
 
-pub use observed::{Blocked, ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed};
-pub use views::{assigned, bound, paused_by};
+pub use observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed};
+pub use views::{assigned, bound};
 
 use karpenter_capi_api::v1::NodeClaim;
 use jiff::SignedDuration;
@@ -230,7 +230,7 @@ pub struct Step {
     pub waiting: Vec<Waiting>,
     /// Look again after this long even if nothing changes.
     pub look_again: Option<SignedDuration>,
-    /// Somebody took machines of ours: no raise until a back-off is over, and the offering is unavailable meanwhile.
+    /// Somebody took machines of ours: for a back-off's time the offering is unavailable, and nothing is raised.
     pub scaled_by_others: bool,
 }
 

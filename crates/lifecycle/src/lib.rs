@@ -4,4 +4,8 @@
 //! Every step is a function from what was observed to the writes that come next. Nothing here reads a clock or the network, so
 //! that every interleaving of steps, crashes and other people's writes can be explored by tests.
 
+pub mod claim;
+pub mod drain;
+pub mod invariants;
 pub mod ledger;
+pub mod node;

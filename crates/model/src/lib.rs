@@ -3,7 +3,9 @@
 //! Conversion from API objects happens here once and finds everything that is wrong with them. The crate knows no policy, and
 //! it never reads a clock, the environment or the network.
 
+pub mod daemon;
 pub mod instance_type;
+pub mod label;
 pub mod name;
 pub mod node;
 pub mod node_pool;

@@ -1,11 +1,16 @@
 //! Capacity that exists or is on its way: a Node, a NodeClaim, or both seen as one.
 
+use crate::instance_type::InstanceType;
 use crate::name::NamespacedName;
 use crate::price::Price;
 use crate::resources::Resources;
 use crate::taint::Taint;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+
+mod from_api;
+
+pub use from_api::{Sources, from_api};
 
 /// A node as scheduling sees it: the Node where it is trustworthy, the NodeClaim's promise until then
 /// (labels and taints until Registered, capacity until Initialized).
@@ -41,4 +46,23 @@ pub struct Node {
     pub price: Option<Price>,
     /// When it was made.
     pub created: Option<Timestamp>,
+}
+
+impl Node {
+    /// Whether a NodeClaim stands behind it.
+    pub const fn is_managed(&self) -> bool {
+        self.node_claim.is_some()
+    }
+
+    /// Whether the capacity of the node is like what the type promises, so that its allocatable says something about the
+    /// machines that the type will give: made by the same MachineDeployment, as many processors, memory no more than a tenth
+    /// below. A machine of an older template, of another size, says nothing.
+    pub fn is_like(&self, instance_type: &InstanceType) -> bool {
+        let promised = &instance_type.capacity;
+        self.machine_deployment.is_some()
+            && self.machine_deployment == instance_type.machine_deployment
+            && self.capacity.cpu() == promised.cpu()
+            && self.capacity.memory() <= promised.memory()
+            && self.capacity.memory() >= promised.memory() / 10 * 9
+    }
 }

@@ -8,6 +8,13 @@ use crate::taint::Toleration;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
+mod affinity;
+mod from_api;
+pub mod requests;
+
+pub(crate) use from_api::apply_limit_ranges;
+pub use from_api::from_api;
+
 /// A pod with everything that scheduling may look at; built once from the API object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pod {
@@ -143,4 +150,36 @@ pub struct HostPort {
     pub port: i32,
     /// TCP, UDP or SCTP.
     pub protocol: String,
+}
+
+impl Pod {
+    /// Ended, well or badly: it holds nothing any more.
+    pub const fn is_terminal(&self) -> bool {
+        matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Owned by a DaemonSet, which makes a pod for each node by itself.
+    pub fn is_daemon(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version.starts_with("apps/"))
+    }
+
+    /// Owned by a Node: a static pod's mirror.
+    pub fn is_mirror(&self) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
+    }
+
+    /// Whether provisioning should find it a place: not bound, nominated, gated, ended or going, and nobody else's business.
+    ///
+    /// `needs_mark` asks for the scheduler's mark (condition `PodScheduled=False`, reason `Unschedulable`), as a live cluster
+    /// has it; files rarely do.
+    pub fn is_provisionable(&self, needs_mark: bool) -> bool {
+        self.node_name.is_none()
+            && self.nominated_node_name.is_none()
+            && !self.gated
+            && !self.is_terminal()
+            && self.deleting.is_none()
+            && !self.is_daemon()
+            && !self.is_mirror()
+            && (self.marked_unschedulable || !needs_mark)
+    }
 }

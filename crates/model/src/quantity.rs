@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(millis("1.0001", Rounding::Up), 1_001);
         assert_eq!(millis("-1.5m", Rounding::Down), -2);
         assert_eq!(millis("-1.5m", Rounding::Up), -1);
-        assert_eq!(Quantity::parse("1e-30").unwrap().to_string(), "1n");
+        assert_eq!(Quantity::parse("1e-30").unwrap().to_string(), "1e-9", "the smallest step");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(bytes(&format!("-{nines}")), -i64::MAX);
         assert_eq!(bytes("9223372036854775807"), i64::MAX);
         assert_eq!(bytes("9223372036854775806"), i64::MAX - 1);
-        assert_eq!(bytes(&format!("0.{nines}")), 0);
+        assert_eq!(bytes(&format!("0.{nines}")), 1, "finer than 1e-9 is rounded up");
         assert_eq!(bytes(&format!("{}1", "0".repeat(400))), 1);
     }
 

@@ -21,7 +21,7 @@ pub const HUGEPAGES_PREFIX: &str = "hugepages-";
 ///
 /// An absent resource and a zero one are the same for arithmetic; `iter` visits what is non-zero.
 /// Arithmetic saturates: no input overflows. Where absent and zero differ (limits, overrides) see [`ResourceList`].
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resources {
     pub(crate) cpu: i64,
     pub(crate) memory: i64,

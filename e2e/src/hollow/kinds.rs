@@ -98,13 +98,13 @@ pub struct HollowControlPlaneStatus {
 /// How long the cloud takes; a time that isn't given is the provider's default. Durations are written as `500ms` or `2s`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delays {
-    /// From the HollowMachine's creation to its provider ID.
+    /// From the `HollowMachine`'s creation to its provider ID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provision: Option<String>,
     /// From the provider ID to the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<String>,
-    /// From the HollowMachine's deletion to the end of the instance.
+    /// From the `HollowMachine`'s deletion to the end of the instance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<String>,
 }
@@ -124,7 +124,11 @@ pub struct NodeTaint {
 impl NodeTaint {
     /// A taint without value.
     pub fn new(key: &str, effect: &str) -> Self {
-        Self { key: key.to_owned(), value: None, effect: effect.to_owned() }
+        Self {
+            key: key.to_owned(),
+            value: None,
+            effect: effect.to_owned(),
+        }
     }
 }
 
@@ -150,8 +154,8 @@ impl From<&NodeTaint> for Taint {
     category = "cluster-api",
     label("cluster.x-k8s.io/provider", "infrastructure-hollow"),
     label("cluster.x-k8s.io/v1beta2", "v1"),
-    printcolumn(name = "ProviderID", type_ = "string", json_path = ".spec.providerID"),
-    printcolumn(name = "Instance", type_ = "string", json_path = ".status.instanceState")
+    printcolumn = r#"{"name": "ProviderID", "type": "string", "jsonPath": ".spec.providerID"}"#,
+    printcolumn = r#"{"name": "Instance", "type": "string", "jsonPath": ".status.instanceState"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HollowMachineSpec {
@@ -224,7 +228,7 @@ pub struct HollowMachineStatus {
     /// Addresses, copied to the Machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<MachineAddress>,
-    /// Condition Ready, which Cluster API copies to the Machine's InfrastructureReady.
+    /// Condition Ready, which Cluster API copies to the Machine's `InfrastructureReady`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// What the instance is doing; nothing as long as there is none.
@@ -262,7 +266,7 @@ pub struct HollowMachineTemplateSpec {
 /// The machine inside a template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HollowMachineTemplateResource {
-    /// Copied to each HollowMachine.
+    /// Copied to each `HollowMachine`.
     pub spec: HollowMachineSpec,
 }
 

@@ -18,6 +18,7 @@ use k8s_openapi::{
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
+    core::NamespaceResourceScope,
     runtime::{
         Controller,
         controller::{Action, Config as ControllerConfig},
@@ -44,13 +45,15 @@ const CONCURRENCY: u16 = 64;
 /// How the hollow cloud behaves where a machine says nothing else.
 #[derive(Clone, Debug)]
 pub struct ProviderOptions {
+    /// The only namespace to play the cloud for; none stands for all. Two providers must not work on the same objects.
+    pub namespace: Option<String>,
     /// The workload cluster's kubeconfig as text, for the Secret through which Cluster API reaches it.
     pub workload_kubeconfig: String,
-    /// From a HollowMachine's creation to its provider ID.
+    /// From a `HollowMachine`'s creation to its provider ID.
     pub provision_delay: Duration,
     /// From the provider ID to the Node.
     pub join_delay: Duration,
-    /// From a HollowMachine's deletion to the end of its instance.
+    /// From a `HollowMachine`'s deletion to the end of its instance.
     pub deletion_delay: Duration,
 }
 
@@ -58,9 +61,16 @@ impl ProviderOptions {
     /// A quick cloud in front of a workload cluster: two tenths of a second for each step.
     pub fn of_plane(workload: &ControlPlane) -> Result<Self> {
         let path = workload.kubeconfig();
-        let workload_kubeconfig = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let workload_kubeconfig =
+            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         let delay = Duration::from_millis(200);
-        Ok(Self { workload_kubeconfig, provision_delay: delay, join_delay: delay, deletion_delay: delay })
+        Ok(Self {
+            namespace: None,
+            workload_kubeconfig,
+            provision_delay: delay,
+            join_delay: delay,
+            deletion_delay: delay,
+        })
     }
 }
 
@@ -71,7 +81,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Plays the cloud for all namespaces of a management cluster; Nodes go to the workload cluster, which may be the same.
+    /// Plays the cloud for a management cluster; Nodes go to the workload cluster, which may be the same.
     ///
     /// Must be called within a tokio runtime, after [`install`](super::install).
     pub fn start(management: &Client, workload: &Client, options: ProviderOptions) -> Self {
@@ -82,10 +92,10 @@ impl Provider {
             first_seen: Mutex::default(),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(run(management.clone(), Arc::clone(&context), reconcile_machine));
-        tasks.spawn(run(management.clone(), Arc::clone(&context), reconcile_template));
-        tasks.spawn(run(management.clone(), Arc::clone(&context), reconcile_cluster));
-        tasks.spawn(run(management.clone(), context, reconcile_control_plane));
+        tasks.spawn(run(Arc::clone(&context), reconcile_machine));
+        tasks.spawn(run(Arc::clone(&context), reconcile_template));
+        tasks.spawn(run(Arc::clone(&context), reconcile_cluster));
+        tasks.spawn(run(context, reconcile_control_plane));
         Self { _tasks: tasks }
     }
 }
@@ -103,9 +113,15 @@ struct Context {
 #[error("{0:#}")]
 struct Error(anyhow::Error);
 
-async fn run<K, F>(client: Client, context: Arc<Context>, reconcile: fn(Arc<K>, Arc<Context>) -> F)
+async fn run<K, F>(context: Arc<Context>, reconcile: fn(Arc<K>, Arc<Context>) -> F)
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
     F: Future<Output = Result<Action>> + Send + 'static,
     K::DynamicType: Eq + Hash,
 {
@@ -117,7 +133,12 @@ where
         warn!(kind = %K::kind(&()), name = object.name_any(), %error, "hollow provider tries again");
         Action::requeue(RETRY)
     };
-    Controller::new(Api::<K>::all(client), watcher::Config::default())
+    let client = context.management.clone();
+    let api: Api<K> = match &context.options.namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    };
+    Controller::new(api, watcher::Config::default())
         .with_config(ControllerConfig::default().concurrency(CONCURRENCY))
         .run(reconcile, retry, context)
         .for_each(|result| {
@@ -131,7 +152,7 @@ where
 
 fn namespaced<K>(client: &Client, object: &K) -> Api<K>
 where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     Api::namespaced(client.clone(), &object.namespace().unwrap_or_default())
 }
@@ -141,22 +162,46 @@ where
     K: Clone + Debug + DeserializeOwned,
 {
     let patch = Patch::Merge(json!({ "status": status }));
-    api.patch_status(name, &PatchParams::default(), &patch).await.with_context(|| format!("status of {name}"))
+    api.patch_status(name, &PatchParams::default(), &patch)
+        .await
+        .with_context(|| format!("status of {name}"))
 }
 
 async fn reconcile_cluster(cluster: Arc<HollowCluster>, context: Arc<Context>) -> Result<Action> {
-    if cluster.status.as_ref().is_none_or(|status| status.initialization.is_none()) {
+    if cluster
+        .status
+        .as_ref()
+        .is_none_or(|status| status.initialization.is_none())
+    {
         let api = namespaced(&context.management, cluster.as_ref());
-        patch_status(&api, &cluster.name_any(), json!({ "initialization": { "provisioned": true } })).await?;
+        patch_status(
+            &api,
+            &cluster.name_any(),
+            json!({ "initialization": { "provisioned": true } }),
+        )
+        .await?;
     }
     Ok(Action::await_change())
 }
 
 /// Writes the Secret through which Cluster API reaches the workload cluster, then says that the control plane answers.
-async fn reconcile_control_plane(control_plane: Arc<HollowControlPlane>, context: Arc<Context>) -> Result<Action> {
-    let owners = control_plane.metadata.owner_references.as_deref().unwrap_or_default();
-    let Some(cluster) = owners.iter().find(|owner| owner.kind == "Cluster") else { return Ok(Action::await_change()) };
-    if control_plane.status.as_ref().is_some_and(|status| status.initialization.is_some()) {
+async fn reconcile_control_plane(
+    control_plane: Arc<HollowControlPlane>,
+    context: Arc<Context>,
+) -> Result<Action> {
+    let owners = control_plane
+        .metadata
+        .owner_references
+        .as_deref()
+        .unwrap_or_default();
+    let Some(cluster) = owners.iter().find(|owner| owner.kind == "Cluster") else {
+        return Ok(Action::await_change());
+    };
+    if control_plane
+        .status
+        .as_ref()
+        .is_some_and(|status| status.initialization.is_some())
+    {
         return Ok(Action::await_change());
     }
     let secret = json!({
@@ -183,14 +228,28 @@ async fn reconcile_control_plane(control_plane: Arc<HollowControlPlane>, context
 
 async fn reconcile_template(template: Arc<HollowMachineTemplate>, context: Arc<Context>) -> Result<Action> {
     let machine = &template.spec.template.spec;
-    let reported = template.status.as_ref().is_some_and(|status| status.capacity == machine.capacity);
+    let reported = template
+        .status
+        .as_ref()
+        .is_some_and(|status| status.capacity == machine.capacity);
     if template.spec.report_capacity && !reported {
-        let label = |key: &str, default: &str| machine.labels.get(key).cloned().unwrap_or_else(|| default.to_owned());
+        let label = |key: &str, default: &str| {
+            machine
+                .labels
+                .get(key)
+                .cloned()
+                .unwrap_or_else(|| default.to_owned())
+        };
         let status = json!({
             "capacity": machine.capacity,
             "nodeInfo": { "architecture": label(node::ARCH, "amd64"), "operatingSystem": label(node::OS, "linux") },
         });
-        patch_status(&namespaced(&context.management, template.as_ref()), &template.name_any(), status).await?;
+        patch_status(
+            &namespaced(&context.management, template.as_ref()),
+            &template.name_any(),
+            status,
+        )
+        .await?;
     }
     Ok(Action::await_change())
 }
@@ -231,11 +290,17 @@ impl Context {
     fn seen(&self, machine: &HollowMachine) -> Seen {
         let now = Timestamp::now();
         let mut first_seen = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (created, deleted) = first_seen.entry(machine.uid().unwrap_or_default()).or_insert((now, None));
+        let (created, deleted) = first_seen
+            .entry(machine.uid().unwrap_or_default())
+            .or_insert((now, None));
         if machine.metadata.deletion_timestamp.is_some() {
             deleted.get_or_insert(now);
         }
-        Seen { now, created: *created, deleted: *deleted }
+        Seen {
+            now,
+            created: *created,
+            deleted: *deleted,
+        }
     }
 
     fn forget(&self, machine: &HollowMachine) {
@@ -245,7 +310,11 @@ impl Context {
 }
 
 /// Writes the list of finalizers with ours or without it, unless somebody else changed the object since.
-async fn set_finalizers(api: &Api<HollowMachine>, machine: &HollowMachine, ours: bool) -> Result<HollowMachine> {
+async fn set_finalizers(
+    api: &Api<HollowMachine>,
+    machine: &HollowMachine,
+    ours: bool,
+) -> Result<HollowMachine> {
     let mut finalizers = machine.metadata.finalizers.clone().unwrap_or_default();
     finalizers.retain(|finalizer| finalizer != FINALIZER);
     if ours {
@@ -253,14 +322,22 @@ async fn set_finalizers(api: &Api<HollowMachine>, machine: &HollowMachine, ours:
     }
     let metadata = json!({ "finalizers": finalizers, "resourceVersion": machine.resource_version() });
     let patch = Patch::Merge(json!({ "metadata": metadata }));
-    api.patch(&machine.name_any(), &PatchParams::default(), &patch).await.context("writing finalizers")
+    api.patch(&machine.name_any(), &PatchParams::default(), &patch)
+        .await
+        .context("writing finalizers")
 }
 
 /// The provider ID comes before the status: Cluster API reads both as soon as the status says provisioned.
-async fn provision(api: &Api<HollowMachine>, machine: &HollowMachine, now: Timestamp) -> Result<HollowMachine> {
+async fn provision(
+    api: &Api<HollowMachine>,
+    machine: &HollowMachine,
+    now: Timestamp,
+) -> Result<HollowMachine> {
     let name = machine.name_any();
     let spec = Patch::Merge(json!({ "spec": { "providerID": node::provider_id(machine) } }));
-    api.patch(&name, &PatchParams::default(), &spec).await.context("writing the provider ID")?;
+    api.patch(&name, &PatchParams::default(), &spec)
+        .await
+        .context("writing the provider ID")?;
     let status = json!({
         "initialization": { "provisioned": true },
         "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
@@ -283,7 +360,12 @@ async fn join(workload: &Client, api: &Api<HollowMachine>, machine: &HollowMachi
     patch_status(api, &machine.name_any(), status).await
 }
 
-async fn vanish(workload: &Client, api: &Api<HollowMachine>, machine: &HollowMachine, now: Timestamp) -> Result<HollowMachine> {
+async fn vanish(
+    workload: &Client,
+    api: &Api<HollowMachine>,
+    machine: &HollowMachine,
+    now: Timestamp,
+) -> Result<HollowMachine> {
     let nodes: Api<Node> = Api::all(workload.clone());
     match nodes.delete(&machine.name_any(), &DeleteParams::default()).await {
         Ok(_) => {}

@@ -2,20 +2,18 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    os::unix::process::CommandExt,
     path::PathBuf,
-    process::{Child, Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 use kube::{Client, Config};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
-use super::watchdog::Watchdog;
-use crate::binaries::{Binary, last_lines};
+use super::{program::Program, watchdog::Watchdog};
+use crate::binaries::Binary;
 
 /// How often readiness is asked for.
 const POLL: Duration = Duration::from_millis(50);
@@ -75,7 +73,11 @@ impl Probe {
     /// A probe of a server on 127.0.0.1 that wants no credentials; `authority` is the DER of who signed its certificate.
     pub(super) fn of_port(port: u16, path: &'static str, authority: Option<&[u8]>) -> Result<Self> {
         let scheme = if authority.is_some() { "https" } else { "http" };
-        let mut config = Config::new(format!("{scheme}://127.0.0.1:{port}").parse().context("a component's address")?);
+        let mut config = Config::new(
+            format!("{scheme}://127.0.0.1:{port}")
+                .parse()
+                .context("a component's address")?,
+        );
         config.root_cert = authority.map(|der| vec![der.to_vec()]);
         Ok(Self { config, path })
     }
@@ -83,22 +85,27 @@ impl Probe {
 
 async fn answers(client: &Client, path: &str) -> Result<()> {
     let answer = tokio::time::timeout(Duration::from_secs(5), client.request_text(http_get(path)?)).await;
-    answer.context("no answer within 5 s")?.map(drop).map_err(Into::into)
+    answer
+        .context("no answer within 5 s")?
+        .map(drop)
+        .map_err(Into::into)
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    http::Request::get(path).body(Vec::new()).context("building a request")
+    http::Request::get(path)
+        .body(Vec::new())
+        .context("building a request")
 }
 
 struct Process {
     recipe: Recipe,
-    child: Option<Child>,
+    program: Option<Program>,
 }
 
 /// All processes of a control plane; dropping them kills each with its process group.
 pub(super) struct Processes {
     inner: Mutex<BTreeMap<Component, Process>>,
-    watchdog: Watchdog,
+    watchdog: Arc<Watchdog>,
 }
 
 impl std::fmt::Debug for Processes {
@@ -109,16 +116,29 @@ impl std::fmt::Debug for Processes {
 
 impl Processes {
     pub(super) fn new(watchdog: Watchdog) -> Self {
-        Self { inner: Mutex::new(BTreeMap::new()), watchdog }
+        Self {
+            inner: Mutex::new(BTreeMap::new()),
+            watchdog: Arc::new(watchdog),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Component, Process>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn watchdog(&self) -> Arc<Watchdog> {
+        Arc::clone(&self.watchdog)
+    }
+
     /// Remembers how to start a component and starts it.
     pub(super) fn add(&self, component: Component, recipe: Recipe) -> Result<()> {
-        self.lock().insert(component, Process { recipe, child: None });
+        self.lock().insert(
+            component,
+            Process {
+                recipe,
+                program: None,
+            },
+        );
         self.start(component)
     }
 
@@ -126,21 +146,17 @@ impl Processes {
         let mut inner = self.lock();
         let process = find(&mut inner, component)?;
         let recipe = &process.recipe;
-        let log = fs::File::options().create(true).append(true).open(&recipe.log)?;
         let mut command = Command::new(&recipe.program);
         command
             .args(&recipe.arguments)
             .current_dir(&recipe.working_folder)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0);
-        for variable in ["KUBECONFIG", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
-            command.env_remove(variable);
-        }
-        let child = command.spawn().with_context(|| format!("starting {}", recipe.program.display()))?;
-        self.watchdog.watch(child.id());
-        process.child = Some(child);
+            .env_remove("KUBECONFIG");
+        process.program = Some(Program::start(
+            component.name(),
+            command,
+            recipe.log.clone(),
+            self.watchdog(),
+        )?);
         Ok(())
     }
 
@@ -151,10 +167,20 @@ impl Processes {
         let client = Client::try_from(config).context("building a client")?;
         loop {
             self.all_alive()?;
-            let Err(error) = answers(&client, path).await else { return Ok(()) };
+            let Err(error) = answers(&client, path).await else {
+                return Ok(());
+            };
             if started.elapsed() > within {
-                let tail = self.tail(component, 20);
-                bail!("{} isn't ready after {} s: {error:#}\n{tail}", component.name(), within.as_secs());
+                let tail = self
+                    .lock()
+                    .get(&component)
+                    .and_then(|process| Some(process.program.as_ref()?.log_tail(20)));
+                bail!(
+                    "{} isn't ready after {} s: {error:#}\n{}",
+                    component.name(),
+                    within.as_secs(),
+                    tail.unwrap_or_default()
+                );
             }
             tokio::time::sleep(POLL).await;
         }
@@ -162,67 +188,57 @@ impl Processes {
 
     /// Fails when a component has ended that nobody killed.
     pub(super) fn all_alive(&self) -> Result<()> {
-        let mut ended = None;
         for (component, process) in self.lock().iter_mut() {
-            if let Some(status) = process.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
-                ended = Some((*component, status));
+            let Some(program) = &mut process.program else {
+                continue;
+            };
+            if let Some(status) = program.ended()? {
+                bail!(
+                    "{} ended early ({status}):\n{}",
+                    component.name(),
+                    program.log_tail(20)
+                );
             }
-        }
-        let Some((component, status)) = ended else { return Ok(()) };
-        bail!("{} ended early ({status}):\n{}", component.name(), self.tail(component, 20))
-    }
-
-    fn tail(&self, component: Component, lines: usize) -> String {
-        let mut inner = self.lock();
-        let Ok(process) = find(&mut inner, component) else { return String::new() };
-        let log = &process.recipe.log;
-        let text = fs::read(log).unwrap_or_default();
-        format!("end of {}:\n{}", log.display(), last_lines(&String::from_utf8_lossy(&text), lines))
-    }
-
-    pub(super) fn process_id(&self, component: Component) -> Option<u32> {
-        self.lock().get(&component)?.child.as_ref().map(Child::id)
-    }
-
-    pub(super) fn signal(&self, component: Component, signal: Signal) -> Result<()> {
-        let group = self.process_id(component).with_context(|| format!("{} isn't running", component.name()))?;
-        send(group, signal).with_context(|| format!("signalling {}", component.name()))
-    }
-
-    pub(super) fn kill(&self, component: Component) -> Result<()> {
-        let mut inner = self.lock();
-        if let Some(mut child) = find(&mut inner, component)?.child.take() {
-            self.end(&mut child);
         }
         Ok(())
     }
 
-    fn end(&self, child: &mut Child) {
-        // An error says that the group is gone already.
-        let _ = send(child.id(), Signal::KILL);
-        let _ = child.wait();
-        self.watchdog.forget(child.id());
+    pub(super) fn process_id(&self, component: Component) -> Option<u32> {
+        self.lock()
+            .get(&component)?
+            .program
+            .as_ref()
+            .map(Program::process_id)
+    }
+
+    pub(super) fn signal(&self, component: Component, signal: Signal) -> Result<()> {
+        let mut inner = self.lock();
+        let program = find(&mut inner, component)?.program.as_ref();
+        program
+            .with_context(|| format!("{} isn't running", component.name()))?
+            .signal(signal)
+    }
+
+    pub(super) fn kill(&self, component: Component) -> Result<()> {
+        find(&mut self.lock(), component)?.program = None;
+        Ok(())
     }
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        let mut inner = self.lock();
-        let mut children: Vec<Child> = inner.values_mut().filter_map(|process| process.child.take()).collect();
-        for child in &children {
-            let _ = send(child.id(), Signal::KILL);
-        }
-        for child in &mut children {
-            self.end(child);
+        // All at once, and only then one after the other is awaited, as each drops.
+        for process in self.lock().values() {
+            let _ = process
+                .program
+                .as_ref()
+                .map(|program| program.signal(Signal::KILL));
         }
     }
 }
 
 fn find(inner: &mut BTreeMap<Component, Process>, component: Component) -> Result<&mut Process> {
-    inner.get_mut(&component).with_context(|| format!("this control plane has no {}", component.name()))
-}
-
-fn send(group: u32, signal: Signal) -> Result<()> {
-    let group = i32::try_from(group).ok().and_then(Pid::from_raw).context("a process id out of range")?;
-    Ok(kill_process_group(group, signal)?)
+    inner
+        .get_mut(&component)
+        .with_context(|| format!("this control plane has no {}", component.name()))
 }

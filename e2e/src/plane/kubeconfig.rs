@@ -25,5 +25,6 @@ pub(super) fn write(path: &Path, server: &str, authority: &Authority, identity: 
         "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
         "current-context": "e2e",
     });
-    fs::write(path, serde_json::to_vec_pretty(&config)?).with_context(|| format!("writing {}", path.display()))
+    fs::write(path, serde_json::to_vec_pretty(&config)?)
+        .with_context(|| format!("writing {}", path.display()))
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::{binaries::Binaries, wait};
 
 /// How long a component may take until it is ready, on a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// How often a start is tried when ports are taken in between.
 const TRIES: u32 = 3;
 
@@ -61,7 +61,11 @@ impl Blueprint<'_> {
     }
 
     fn kubeconfig(&self, name: &str) -> String {
-        self.state.path().join(format!("{name}.kubeconfig")).display().to_string()
+        self.state
+            .path()
+            .join(format!("{name}.kubeconfig"))
+            .display()
+            .to_string()
     }
 }
 
@@ -91,13 +95,23 @@ async fn launch(binaries: &Binaries, options: &Options) -> Result<ControlPlane> 
         arguments: &options.arguments,
         authority: &plane.authority,
     };
-    start_components(&plane, &blueprint, options).await?;
-    debug!(plane = options.name, milliseconds = started.elapsed().as_millis(), "control plane is ready");
+    if let Err(error) = start_components(&plane, &blueprint, options).await {
+        if !ports::taken(&format!("{error:#}")) {
+            plane.keep_files();
+        }
+        return Err(error);
+    }
+    debug!(
+        plane = options.name,
+        milliseconds = started.elapsed().as_millis(),
+        "control plane is ready"
+    );
     Ok(plane)
 }
 
 fn write_files(state: &State, authority: &Authority, server: &str) -> Result<()> {
-    let write = |file: &str, text: &str| fs::write(state.pki(file), text).with_context(|| format!("writing {file}"));
+    let write =
+        |file: &str, text: &str| fs::write(state.pki(file), text).with_context(|| format!("writing {file}"));
     let write_pair = |name: &str, identity: &Identity| {
         write(&format!("{name}.crt"), &identity.certificate)?;
         write(&format!("{name}.key"), &identity.key)
@@ -116,8 +130,14 @@ fn write_files(state: &State, authority: &Authority, server: &str) -> Result<()>
         "kubernetes.default.svc",
         "kubernetes.default.svc.cluster.local",
     ];
-    write_pair("apiserver", &authority.server("kube-apiserver", &api_server_names)?)?;
-    write_pair("serving", &authority.server("127.0.0.1", &["127.0.0.1", "localhost"])?)?;
+    write_pair(
+        "apiserver",
+        &authority.server("kube-apiserver", &api_server_names)?,
+    )?;
+    write_pair(
+        "serving",
+        &authority.server("127.0.0.1", &["127.0.0.1", "localhost"])?,
+    )?;
     write_pair("front-proxy", &authority.client("front-proxy", &[])?)?;
     let users: [(&str, &str, &[&str]); 3] = [
         ("admin", "admin", &["system:masters"]),
@@ -149,8 +169,13 @@ async fn start_components(plane: &ControlPlane, blueprint: &Blueprint<'_>, optio
     };
     let with_cluster_api = async {
         if options.cluster_api {
-            capi::install(&client, blueprint.binaries, blueprint.ports.capi_webhook, blueprint.authority.certificate())
-                .await?;
+            capi::install(
+                &client,
+                blueprint.binaries,
+                blueprint.ports.capi_webhook,
+                blueprint.authority.certificate(),
+            )
+            .await?;
             processes.add(Component::CapiCore, capi_core(blueprint)?)?;
             processes.ready(Component::CapiCore, PATIENCE).await?;
         }
@@ -181,7 +206,10 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 fn etcd(blueprint: &Blueprint<'_>) -> Result<Recipe> {
     let Ports { etcd, etcd_peer, .. } = blueprint.ports;
-    let (client, peer) = (format!("http://127.0.0.1:{etcd}"), format!("http://127.0.0.1:{etcd_peer}"));
+    let (client, peer) = (
+        format!("http://127.0.0.1:{etcd}"),
+        format!("http://127.0.0.1:{etcd_peer}"),
+    );
     let mut arguments: Vec<String> = words("--name=e --unsafe-no-fsync --log-level=warn").collect();
     arguments.extend([
         format!("--data-dir={}", blueprint.state.path().join("etcd").display()),
@@ -217,7 +245,14 @@ fn api_server(blueprint: &Blueprint<'_>, config: Config) -> Recipe {
         format!("--proxy-client-cert-file={}", pki("front-proxy.crt")),
         format!("--proxy-client-key-file={}", pki("front-proxy.key")),
     ]);
-    blueprint.recipe(Component::ApiServer, arguments, Probe { config, path: "/readyz" })
+    blueprint.recipe(
+        Component::ApiServer,
+        arguments,
+        Probe {
+            config,
+            path: "/readyz",
+        },
+    )
 }
 
 /// The arguments that the controller manager and the scheduler share.
@@ -225,7 +260,8 @@ fn kube_component(blueprint: &Blueprint<'_>, user: &str, port: u16) -> Vec<Strin
     let kubeconfig = blueprint.kubeconfig(user);
     // With the default limits on requests the controllers take five seconds more to start.
     let mut arguments: Vec<String> =
-        words("--leader-elect=false --bind-address=127.0.0.1 --kube-api-qps=500 --kube-api-burst=1000").collect();
+        words("--leader-elect=false --bind-address=127.0.0.1 --kube-api-qps=500 --kube-api-burst=1000")
+            .collect();
     arguments.extend([
         format!("--kubeconfig={kubeconfig}"),
         format!("--authentication-kubeconfig={kubeconfig}"),
@@ -242,12 +278,18 @@ fn controller_manager(blueprint: &Blueprint<'_>) -> Result<Recipe> {
     let mut arguments = kube_component(blueprint, "kcm", port);
     arguments.extend([
         "--use-service-account-credentials=true".to_owned(),
-        format!("--service-account-private-key-file={}", blueprint.state.pki("sa.key")),
+        format!(
+            "--service-account-private-key-file={}",
+            blueprint.state.pki("sa.key")
+        ),
         format!("--root-ca-file={}", blueprint.state.pki("ca.crt")),
         format!("--cluster-signing-cert-file={}", blueprint.state.pki("ca.crt")),
         format!("--cluster-signing-key-file={}", blueprint.state.pki("ca.key")),
         // The default is a folder of the machine, outside of ours, and would be created.
-        format!("--flex-volume-plugin-dir={}", blueprint.state.path().join("flex").display()),
+        format!(
+            "--flex-volume-plugin-dir={}",
+            blueprint.state.path().join("flex").display()
+        ),
     ]);
     let probe = Probe::of_port(port, "/healthz", Some(blueprint.authority.der()))?;
     Ok(blueprint.recipe(Component::ControllerManager, arguments, probe))
@@ -270,21 +312,37 @@ fn kwok(blueprint: &Blueprint<'_>, node_lease: Duration) -> Result<Recipe> {
         format!("--config={}", blueprint.binaries.kwok_stages().display()),
         format!("--server-address=127.0.0.1:{port}"),
     ]);
-    Ok(blueprint.recipe(Component::Kwok, arguments, Probe::of_port(port, "/healthz", None)?))
+    Ok(blueprint.recipe(
+        Component::Kwok,
+        arguments,
+        Probe::of_port(port, "/healthz", None)?,
+    ))
 }
 
 /// The webhook server has no option for its address and listens on all interfaces.
 fn capi_core(blueprint: &Blueprint<'_>) -> Result<Recipe> {
-    let Ports { capi_webhook, capi_health, capi_diagnostics, .. } = blueprint.ports;
+    let Ports {
+        capi_webhook,
+        capi_health,
+        capi_diagnostics,
+        ..
+    } = blueprint.ports;
     let arguments = vec![
         format!("--kubeconfig={}", blueprint.kubeconfig("admin")),
         format!("--webhook-port={capi_webhook}"),
-        format!("--webhook-cert-dir={}", blueprint.state.path().join("pki").display()),
+        format!(
+            "--webhook-cert-dir={}",
+            blueprint.state.path().join("pki").display()
+        ),
         "--webhook-cert-name=serving.crt".to_owned(),
         "--webhook-key-name=serving.key".to_owned(),
         format!("--health-addr=127.0.0.1:{capi_health}"),
         format!("--diagnostics-address=127.0.0.1:{capi_diagnostics}"),
         "--insecure-diagnostics=true".to_owned(),
     ];
-    Ok(blueprint.recipe(Component::CapiCore, arguments, Probe::of_port(capi_health, "/readyz", None)?))
+    Ok(blueprint.recipe(
+        Component::CapiCore,
+        arguments,
+        Probe::of_port(capi_health, "/readyz", None)?,
+    ))
 }

@@ -27,7 +27,8 @@ impl Ports {
         let mut held = Vec::new();
         let mut next = || -> Result<u16> {
             loop {
-                let listener = TcpListener::bind(("127.0.0.1", 0)).context("looking for a free port of 127.0.0.1")?;
+                let listener =
+                    TcpListener::bind(("127.0.0.1", 0)).context("looking for a free port of 127.0.0.1")?;
                 let port = listener.local_addr()?.port();
                 // Held until all are chosen, or the same port would come again.
                 held.push(listener);

@@ -26,7 +26,9 @@ impl Deref for Shared {
     type Target = ControlPlane;
 
     fn deref(&self) -> &ControlPlane {
-        self.cell.get().unwrap_or_else(|| unreachable!("{} was started before it was handed out", self.plane))
+        self.cell
+            .get()
+            .unwrap_or_else(|| unreachable!("{} was started before it was handed out", self.plane))
     }
 }
 
@@ -36,7 +38,11 @@ impl Drop for Shared {
             && let Some(plane) = self.cell.get()
         {
             plane.keep_files();
-            eprintln!("files of the shared control plane {} are kept in {}", self.plane, plane.state_dir().display());
+            eprintln!(
+                "files of the shared control plane {} are kept in {}",
+                self.plane,
+                plane.state_dir().display()
+            );
         }
     }
 }

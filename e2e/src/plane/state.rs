@@ -61,8 +61,12 @@ impl State {
 
     fn show(&self) {
         eprintln!("control plane files are kept in {}", self.path.display());
-        let Ok(entries) = fs::read_dir(self.logs()) else { return };
-        let mut logs: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+        let Ok(entries) = fs::read_dir(self.logs()) else {
+            return;
+        };
+        let mut logs: Vec<PathBuf> = entries
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .collect();
         logs.sort();
         for log in logs {
             let text = fs::read_to_string(&log).unwrap_or_default();

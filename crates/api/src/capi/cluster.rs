@@ -35,7 +35,12 @@ impl ClusterSpec {
     /// The replicas that the topology sets for its MachineDeployment of that name; `None` leaves them to others.
     pub fn topology_replicas(&self, topology_name: &str) -> Option<i32> {
         let topology = self.topology.as_ref()?;
-        topology.workers.machine_deployments.iter().find(|deployment| deployment.name == topology_name)?.replicas
+        topology
+            .workers
+            .machine_deployments
+            .iter()
+            .find(|deployment| deployment.name == topology_name)?
+            .replicas
     }
 }
 

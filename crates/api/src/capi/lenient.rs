@@ -30,7 +30,11 @@ where
     D: Deserializer<'de>,
 {
     let values: Option<Vec<Value>> = Option::deserialize(deserializer)?;
-    Ok(values.unwrap_or_default().into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
+    Ok(values
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|value| serde_json::from_value(value).ok())
+        .collect())
 }
 
 /// `status.v1beta2` of a `v1beta1` object, where the present conditions and counters stand.
@@ -47,7 +51,10 @@ impl NestedV1Beta2 {
     /// The present conditions: the nested ones where there are any, else those of the status itself.
     pub(crate) fn conditions_or(&self, own: Vec<Condition>) -> Vec<Condition> {
         match &self.conditions {
-            Some(nested) => nested.iter().filter_map(|value| serde_json::from_value(value.clone()).ok()).collect(),
+            Some(nested) => nested
+                .iter()
+                .filter_map(|value| serde_json::from_value(value.clone()).ok())
+                .collect(),
             None => own,
         }
     }

@@ -21,7 +21,10 @@ impl Machine {
     pub fn deletion_is_acknowledged(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
             && (self.status.deletion.is_some()
-                || crate::condition::is_true(&self.status.conditions, crate::names::conditions::CAPI_DELETING))
+                || crate::condition::is_true(
+                    &self.status.conditions,
+                    crate::names::conditions::CAPI_DELETING,
+                ))
     }
 
     /// Name of the Machine's Node, once it is known.
@@ -76,12 +79,18 @@ pub struct MachineTaint {
     /// Key.
     pub key: String,
     /// Value.
-    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "lenient::null_is_default",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub value: String,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
     /// `Always`, or `OnInitialization`: then it is put on once and may be taken off.
-    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "String::is_empty")]
+    #[serde(
+        deserialize_with = "lenient::null_is_default",
+        skip_serializing_if = "String::is_empty"
+    )]
     pub propagation: String,
 }
 

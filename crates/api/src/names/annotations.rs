@@ -104,7 +104,8 @@ pub const DELETE_MACHINE: &str = "cluster.x-k8s.io/delete-machine";
 /// Cluster API, on a Machine: it doesn't drain; any value.
 pub const EXCLUDE_NODE_DRAINING: &str = "machine.cluster.x-k8s.io/exclude-node-draining";
 /// Cluster API, on a Machine: it doesn't wait for volumes to be detached; any value.
-pub const EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH: &str = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
+pub const EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH: &str =
+    "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
 /// Cluster API: every annotation under this prefix (or equal to it) holds a Machine back before its infrastructure goes.
 pub const PRE_TERMINATE_HOOK_PREFIX: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io";
 /// Cluster API: every annotation under this prefix (or equal to it) holds a Machine back before it is drained.

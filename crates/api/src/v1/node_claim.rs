@@ -27,8 +27,16 @@ use crate::schema;
         type_ = "string",
         json_path = r".metadata.labels.node\.kubernetes\.io/instance-type"
     ),
-    printcolumn(name = "Capacity", type_ = "string", json_path = r".metadata.labels.karpenter\.sh/capacity-type"),
-    printcolumn(name = "Zone", type_ = "string", json_path = r".metadata.labels.topology\.kubernetes\.io/zone"),
+    printcolumn(
+        name = "Capacity",
+        type_ = "string",
+        json_path = r".metadata.labels.karpenter\.sh/capacity-type"
+    ),
+    printcolumn(
+        name = "Zone",
+        type_ = "string",
+        json_path = r".metadata.labels.topology\.kubernetes\.io/zone"
+    ),
     printcolumn(name = "Node", type_ = "string", json_path = ".status.nodeName"),
     printcolumn(
         name = "Ready",
@@ -36,7 +44,12 @@ use crate::schema;
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(name = "ImageID", type_ = "string", json_path = ".status.imageID", priority = 1),
+    printcolumn(
+        name = "ImageID",
+        type_ = "string",
+        json_path = ".status.imageID",
+        priority = 1
+    ),
     printcolumn(name = "ID", type_ = "string", json_path = ".status.providerID", priority = 1),
     printcolumn(
         name = "NodePool",
@@ -44,7 +57,12 @@ use crate::schema;
         json_path = r".metadata.labels.karpenter\.sh/nodepool",
         priority = 1
     ),
-    printcolumn(name = "NodeClass", type_ = "string", json_path = ".spec.nodeClassRef.name", priority = 1),
+    printcolumn(
+        name = "NodeClass",
+        type_ = "string",
+        json_path = ".spec.nodeClassRef.name",
+        priority = 1
+    ),
     printcolumn(
         name = "Drifted",
         type_ = "string",
@@ -91,7 +109,9 @@ pub struct NodeClaimSpec {
 impl NodeClaimSpec {
     /// `expireAfter`, or what holds without it.
     pub fn effective_expire_after(&self) -> NillableDuration {
-        self.expire_after.clone().unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
+        self.expire_after
+            .clone()
+            .unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
     }
 }
 

@@ -26,7 +26,11 @@ use crate::schema;
     derive = "Default",
     doc = "A NodePool says what capacity a cluster may have: which nodes pods may be given, how many, and when they go.",
     scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.nodes"),
-    printcolumn(name = "NodeClass", type_ = "string", json_path = ".spec.template.spec.nodeClassRef.name"),
+    printcolumn(
+        name = "NodeClass",
+        type_ = "string",
+        json_path = ".spec.template.spec.nodeClassRef.name"
+    ),
     printcolumn(name = "Nodes", type_ = "string", json_path = ".status.nodes"),
     printcolumn(
         name = "Ready",
@@ -35,8 +39,18 @@ use crate::schema;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Weight", type_ = "integer", json_path = ".spec.weight", priority = 1),
-    printcolumn(name = "CPU", type_ = "string", json_path = ".status.resources.cpu", priority = 1),
-    printcolumn(name = "Memory", type_ = "string", json_path = ".status.resources.memory", priority = 1)
+    printcolumn(
+        name = "CPU",
+        type_ = "string",
+        json_path = ".status.resources.cpu",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Memory",
+        type_ = "string",
+        json_path = ".status.resources.memory",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = schema::node_pool_rules()))]
@@ -188,12 +202,16 @@ impl Disruption {
 
     /// `consolidateAfter`, or what holds without it.
     pub fn effective_consolidate_after(&self) -> NillableDuration {
-        self.consolidate_after.clone().unwrap_or_else(|| DEFAULT_CONSOLIDATE_AFTER.into())
+        self.consolidate_after
+            .clone()
+            .unwrap_or_else(|| DEFAULT_CONSOLIDATE_AFTER.into())
     }
 
     /// `consolidationPolicy`, or what holds without it.
     pub fn effective_consolidation_policy(&self) -> ConsolidationPolicy {
-        self.consolidation_policy.clone().unwrap_or(DEFAULT_CONSOLIDATION_POLICY)
+        self.consolidation_policy
+            .clone()
+            .unwrap_or(DEFAULT_CONSOLIDATION_POLICY)
     }
 
     /// `budgets`, or the one budget that holds without them.
@@ -205,7 +223,9 @@ impl Disruption {
 impl NodeClaimTemplateSpec {
     /// `expireAfter`, or what holds without it.
     pub fn effective_expire_after(&self) -> NillableDuration {
-        self.expire_after.clone().unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
+        self.expire_after
+            .clone()
+            .unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
     }
 }
 
@@ -241,7 +261,12 @@ fn default_budget_nodes() -> String {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { reasons: None, nodes: default_budget_nodes(), schedule: None, duration: None }
+        Self {
+            reasons: None,
+            nodes: default_budget_nodes(),
+            schedule: None,
+            duration: None,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
     record(observed, step);
     let Some(deployment) = observed.machine_deployment else { return };
-    if deployment.hands_off().is_some() || deployment.deleting {
+    if deployment.paused.is_some() || deployment.deleting {
         return;
     }
     renew_hooks(observed, step);

@@ -23,8 +23,8 @@ pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
     };
     let reason = if deployment.deleting {
         Some(format!("MachineDeployment {} is being deleted", deployment.name))
-    } else if let Some(message) = deployment.hands_off() {
-        Some(message.to_owned())
+    } else if let Some(message) = &deployment.paused {
+        Some(message.clone())
     } else {
         deployment.unavailable.as_ref().map(|reason| reason.message.clone())
     };
@@ -62,8 +62,8 @@ fn end_surplus(observed: &Observed<'_>, step: &mut Step) {
 /// Raises for the claims that wait, oldest first, in one patch.
 pub(super) fn enter(observed: &Observed<'_>, step: &mut Step) {
     let Some(deployment) = observed.machine_deployment else { return };
-    let shut = deployment.hands_off().is_some() || deployment.deleting || deployment.unavailable.is_some();
-    if shut || deployment.floor() < 0 || observed.raise_blocked {
+    let shut = deployment.paused.is_some() || deployment.deleting || deployment.unavailable.is_some();
+    if shut || deployment.floor() < 0 {
         return;
     }
     let mut claims: Vec<&ClaimView> = entering(observed).collect();

@@ -40,7 +40,7 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
 /// was one.
 pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     let Some(deployment) = observed.machine_deployment else { return false };
-    if deployment.hands_off().is_some() || deployment.deleting {
+    if deployment.paused.is_some() || deployment.deleting {
         return false;
     }
     let due: Vec<(&MachineView, &ClaimView)> = held(observed)
@@ -79,8 +79,8 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) {
     let Some(deployment) = observed.machine_deployment else { return };
     for claim in observed.claims.iter().filter(|claim| claim.deleting) {
         let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) else { continue };
-        let waiting = if let Some(message) = deployment.hands_off() {
-            Some(message.to_owned())
+        let waiting = if let Some(message) = &deployment.paused {
+            Some(message.clone())
         } else if !claim.drained {
             None
         } else if deployment.deleting || observed.lowering_takes(machine) {

@@ -10,7 +10,7 @@ use super::{LEAVE_AFTER_REST, Observed, Step, Write};
 /// missing, lowering takes none.
 pub(super) fn leave(observed: &Observed<'_>, step: &mut Step) -> bool {
     let Some(deployment) = observed.machine_deployment else { return false };
-    if deployment.hands_off().is_some() || deployment.deleting {
+    if deployment.paused.is_some() || deployment.deleting {
         return false;
     }
     let bound_now = |claim: &ClaimView| {

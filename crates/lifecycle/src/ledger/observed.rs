@@ -19,8 +19,6 @@ pub struct Observed<'a> {
     pub claims: &'a [ClaimView],
     /// Since when this process has seen it at rest ([`Observed::at_rest`]) without interruption.
     pub at_rest_since: Option<Timestamp>,
-    /// A back-off after somebody else's scaling is running.
-    pub raise_blocked: bool,
 }
 
 /// A MachineDeployment.
@@ -40,19 +38,12 @@ pub struct MachineDeploymentView {
     pub observed: bool,
     /// `RollingUpdate`; false is `OnDelete`.
     pub rolling_update: bool,
-    /// What keeps the operator's hands off it: no write to it or its Machines.
-    pub blocked: Option<Blocked>,
+    /// It is paused, and by which switch: no write to it or its Machines.
+    pub paused: Option<String>,
     /// Most replicas that it may have.
     pub max_size: Option<i64>,
     /// Why no claim may enter now, by the catalog; maximum size and roll-outs apart, which are looked at here.
     pub unavailable: Option<UnavailableReason>,
-}
-
-/// Why nothing may be written at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// Paused: by its annotation, its `spec.paused`, or its Cluster's; the text says which.
-    Paused(String),
 }
 
 /// A MachineSet.
@@ -186,10 +177,6 @@ impl MachineDeploymentView {
         self.replicas - self.ledger.len()
     }
 
-    /// The sentence that says why nothing may be written, if so.
-    pub(super) fn hands_off(&self) -> Option<&str> {
-        self.blocked.as_ref().map(|Blocked::Paused(message)| message.as_str())
-    }
 }
 
 /// The number of items, for arithmetic with replicas.

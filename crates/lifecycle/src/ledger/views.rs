@@ -1,50 +1,36 @@
 //! Views of the API objects.
 
-use super::observed::{Blocked, ClaimView, MachineDeploymentView, MachineSetView, MachineView};
+use super::observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView};
 use super::{ClaimRef, Entry, Ledger, MachineRef};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karpenter_capi_api::capi::{Cluster, Machine, MachineDeployment, MachineSet, StrategyType};
+use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, StrategyType};
 use karpenter_capi_api::names::{annotations, labels};
 use karpenter_capi_api::v1::NodeClaim;
-use karpenter_capi_model::{name::NamespacedName, reason::UnavailableReason};
+use karpenter_capi_model::{name::NamespacedName, reason::{ReasonCode, UnavailableReason}};
 
 impl MachineDeploymentView {
-    /// The view of a MachineDeployment; `cluster` is its Cluster, `unavailable` and `max_size` are the catalog's findings.
-    pub fn of(
-        deployment: &MachineDeployment,
-        cluster: Option<&Cluster>,
-        max_size: Option<i64>,
-        unavailable: Option<UnavailableReason>,
-    ) -> Self {
+    /// The view of a MachineDeployment; `headroom` and `unavailable` are what the catalog found of the same object.
+    ///
+    /// A pause stops every write. Maximum size and roll-outs are looked at by the steps themselves: claims that were assigned before
+    /// may still enter up to the maximum, and raising during a roll-out is safe.
+    pub fn of(deployment: &MachineDeployment, headroom: Option<i64>, unavailable: &[UnavailableReason]) -> Self {
         let ledger = annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
+        let pause = unavailable.iter().find(|reason| reason.code == ReasonCode::Paused);
+        let own = [ReasonCode::RollingOut, ReasonCode::MaxSize, ReasonCode::Paused, ReasonCode::Deleting];
         Self {
             name: name_of(&deployment.metadata),
             resource_version: deployment.metadata.resource_version.clone().unwrap_or_default(),
-            replicas: deployment.spec.replicas.unwrap_or_default().into(),
+            replicas,
             ledger,
             deleting: deployment.metadata.deletion_timestamp.is_some(),
             observed: deployment.status.observed_generation >= deployment.metadata.generation,
             rolling_update: deployment.spec.strategy() != StrategyType::OnDelete,
-            blocked: paused_by(deployment, cluster).map(Blocked::Paused),
-            max_size,
-            unavailable,
+            paused: pause.map(|reason| reason.message.clone()),
+            max_size: headroom.map(|headroom| replicas + headroom),
+            unavailable: unavailable.iter().find(|reason| !own.contains(&reason.code)).cloned(),
         }
-    }
-}
-
-/// Which of the three pause switches is on, as a sentence; all three stop the operator, though Cluster API itself still scales under
-/// `spec.paused`.
-pub fn paused_by(deployment: &MachineDeployment, cluster: Option<&Cluster>) -> Option<String> {
-    let name = name_of(&deployment.metadata);
-    if annotation(&deployment.metadata, annotations::CAPI_PAUSED).is_some() {
-        Some(format!("MachineDeployment {name} is paused by its annotation {}", annotations::CAPI_PAUSED))
-    } else if deployment.spec.paused {
-        Some(format!("MachineDeployment {name} is paused by its spec.paused"))
-    } else {
-        cluster
-            .filter(|cluster| cluster.spec.paused)
-            .map(|cluster| format!("Cluster {} is paused by its spec.paused", name_of(&cluster.metadata)))
     }
 }
 

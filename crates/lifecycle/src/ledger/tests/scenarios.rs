@@ -1,6 +1,6 @@
 use super::world::World;
 use super::*;
-use crate::ledger::observed::{Blocked, MachineSetView};
+use crate::ledger::observed::MachineSetView;
 use karpenter_capi_model::reason::{ReasonCode, UnavailableReason};
 
 fn with_claims(floor: i64, count: usize) -> World {
@@ -214,7 +214,7 @@ fn claims_beyond_the_maximum_size_end_for_lack_of_capacity() {
 #[test]
 fn nothing_is_written_to_a_paused_machine_deployment() {
     let mut world = with_claims(0, 2);
-    world.deployment.blocked = Some(Blocked::Paused("paused by its annotation".into()));
+    world.deployment.paused = Some("paused by its annotation".into());
     world.delete_claim("c0");
     world.drain_all();
     world.claim("c2");

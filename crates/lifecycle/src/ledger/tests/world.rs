@@ -29,7 +29,7 @@ impl World {
                 deleting: false,
                 observed: true,
                 rolling_update: true,
-                blocked: None,
+                paused: None,
                 max_size: None,
                 unavailable: None,
             },
@@ -105,7 +105,6 @@ impl World {
             machines: &self.machines,
             claims: &self.claims,
             at_rest_since: self.at_rest_since,
-            raise_blocked: false,
         };
         let at_rest = observed.at_rest();
         self.at_rest_since = if at_rest { self.at_rest_since.or(Some(at(self.now))) } else { None };

@@ -1,0 +1,130 @@
+//! What the API server would refuse, and what upstream's controllers refuse at run time, for objects that come from files
+//! or from a cluster whose definitions are older than ours.
+//!
+//! The schema's own checks are made from the generated definitions, so that there is one source. The CEL rules are written
+//! out here, in the same words; a test evaluates the real rules against the same objects.
+
+mod names;
+mod node_class;
+mod node_pool;
+mod requirements;
+mod schema_check;
+
+use std::fmt;
+
+use kube::ResourceExt;
+use serde::Serialize;
+
+use crate::v1::{NodeClaim, NodePool};
+use crate::v1alpha1::ClusterAPINodeClass;
+use crate::{crd, defaults};
+
+/// One thing that is wrong with an object. Its text names field, value and remedy.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldError {
+    /// Path of the field, such as `spec.disruption.budgets[1].schedule`.
+    pub field: String,
+    /// The value, as it stands there.
+    pub value: String,
+    /// What is wrong with it.
+    pub message: String,
+    /// What would be right.
+    pub remedy: String,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {:?}: {}; {}",
+            self.field, self.value, self.message, self.remedy
+        )
+    }
+}
+
+/// The errors of one object; the first one about a field is kept, since the later checks only say the same less precisely.
+#[derive(Default)]
+pub(crate) struct Errors(Vec<FieldError>);
+
+impl Errors {
+    fn add(
+        &mut self,
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let field = field.into();
+        if self.0.iter().all(|error| error.field != field) {
+            self.0.push(FieldError {
+                field,
+                value: value.to_string(),
+                message: message.into(),
+                remedy: remedy.into(),
+            });
+        }
+    }
+}
+
+/// What is wrong with a NodePool: everything that its definition refuses, and what upstream's `ValidationSucceeded` says.
+/// Defaults are filled in first, as the API server does it. Empty if all is well; else in the order of the fields' checks.
+pub fn validate_node_pool(pool: &NodePool) -> Vec<FieldError> {
+    let mut pool = pool.clone();
+    defaults::node_pool(&mut pool);
+    let mut errors = Errors::default();
+    node_pool::check_spec(&pool, &mut errors);
+    schema_check::check(&crd::node_pool(), &pool, &mut errors);
+    names::check_pool_name(&pool.name_any(), &mut errors);
+    node_pool::check_at_run_time(&pool, &mut errors);
+    errors.0
+}
+
+/// What is probably not meant in a NodePool that is valid: keys of Kubernetes' own domains among its template's labels,
+/// and values of the capacity type that don't exist beside some that do.
+pub fn warn_node_pool(pool: &NodePool) -> Vec<FieldError> {
+    let mut warnings = Errors::default();
+    node_pool::check_for_warnings(pool, &mut warnings);
+    warnings.0
+}
+
+/// What the API server would refuse in a change of a NodePool from `old` to `new`, besides what is wrong with `new` itself.
+pub fn validate_node_pool_update(old: &NodePool, new: &NodePool) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    node_pool::check_transition(old, new, &mut errors);
+    errors.0
+}
+
+/// What the definition of NodeClaim refuses in a claim.
+pub fn validate_node_claim(claim: &NodeClaim) -> Vec<FieldError> {
+    let mut claim = claim.clone();
+    defaults::node_claim(&mut claim);
+    let mut errors = Errors::default();
+    requirements::check(
+        &claim.spec.requirements,
+        "spec.requirements",
+        requirements::On::NodeClaim,
+        &mut errors,
+    );
+    node_pool::check_class_reference(&claim.spec.node_class_ref, "spec.nodeClassRef", &mut errors);
+    node_pool::check_durations(
+        "spec",
+        claim.spec.termination_grace_period.as_ref(),
+        claim.spec.expire_after.as_ref(),
+        &mut errors,
+    );
+    schema_check::check(&crd::node_claim(), &claim, &mut errors);
+    names::check_object_name(&claim.name_any(), &mut errors);
+    errors.0
+}
+
+/// What is wrong with a node class: what its definition refuses, and a selector that can't be evaluated.
+pub fn validate_node_class(class: &ClusterAPINodeClass) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    node_class::check_spec(class, &mut errors);
+    schema_check::check(&crd::cluster_api_node_class(), class, &mut errors);
+    names::check_class_name(&class.name_any(), &mut errors);
+    errors.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! What must hold when everything is settled and idle: one checker for end-to-end tests and for people.
+
+use crate::ledger::{ClaimRef, Entry, Ledger, bound};
+use crate::node;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::names::{annotations, finalizers, labels};
+use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_model::name::NamespacedName;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Everything of one workload cluster and its part of the management cluster.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// MachineDeployments of the Cluster.
+    pub machine_deployments: Vec<MachineDeployment>,
+    /// MachineSets of the Cluster.
+    pub machine_sets: Vec<MachineSet>,
+    /// Machines of the Cluster.
+    pub machines: Vec<Machine>,
+    /// NodeClaims of ours.
+    pub claims: Vec<NodeClaim>,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+}
+
+/// Something that doesn't hold.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// `Kind name`.
+    pub object: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.message)
+    }
+}
+
+/// Checks the books. An empty list means: replicas are exact, each entry has one claim, each bound claim one Machine and that Machine
+/// that claim, and no hook, mark, pause, taint or finalizer of ours is without its reason.
+pub fn check(world: &World) -> Vec<Violation> {
+    let mut checker = Checker { world, found: Vec::new() };
+    world.machine_deployments.iter().for_each(|deployment| checker.machine_deployment(deployment));
+    world.machines.iter().for_each(|machine| checker.machine(machine));
+    world.claims.iter().for_each(|claim| checker.claim(claim));
+    world.nodes.iter().for_each(|node| checker.node(node));
+    checker.found.sort();
+    checker.found
+}
+
+struct Checker<'a> {
+    world: &'a World,
+    found: Vec<Violation>,
+}
+
+impl Checker<'_> {
+    fn report(&mut self, kind: &str, metadata: &ObjectMeta, message: impl Into<String>) {
+        self.found.push(Violation { object: format!("{kind} {}", name(metadata)), message: message.into() });
+    }
+
+    fn machine_deployment(&mut self, deployment: &MachineDeployment) {
+        let world = self.world;
+        let metadata = &deployment.metadata;
+        let own = name(metadata);
+        let ledger = annotation(metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
+        let machines = || {
+            world.machines.iter().filter(|machine| crate::ledger::MachineView::machine_deployment(machine).as_ref() == Some(&own))
+        };
+        let live = machines().filter(|machine| machine.metadata.deletion_timestamp.is_none()).count();
+        let live = i64::try_from(live).unwrap_or(i64::MAX);
+        if live != replicas {
+            self.report("MachineDeployment", metadata, format!("{replicas} replicas, but {live} Machines that are not going"));
+        }
+        if ledger.len() > replicas {
+            self.report("MachineDeployment", metadata, format!("{} claims in the ledger, but {replicas} replicas", ledger.len()));
+        }
+        for entry in ledger.iter() {
+            let claims = world.claims.iter().filter(|claim| Entry::of(claim) == *entry).count();
+            if claims != 1 {
+                self.report("MachineDeployment", metadata, format!("ledger entry {entry} has {claims} claims"));
+            }
+        }
+        let sets: i64 = world
+            .machine_sets
+            .iter()
+            .filter(|set| {
+                let owner = karpenter_capi_api::capi::owner_of_kind(&set.metadata, "MachineDeployment");
+                set.metadata.namespace == metadata.namespace && owner.map(|owner| &owner.name) == metadata.name.as_ref()
+            })
+            .map(|set| i64::from(set.spec.replicas.unwrap_or_default()))
+            .sum();
+        if sets != replicas {
+            self.report("MachineDeployment", metadata, format!("{replicas} replicas, but its MachineSets want {sets}"));
+        }
+        if annotation(metadata, annotations::PAUSE_FOR).is_some() {
+            self.report("MachineDeployment", metadata, "our own pause was left behind");
+        }
+    }
+
+    fn machine(&mut self, machine: &Machine) {
+        let metadata = &machine.metadata;
+        let hooked = annotation(metadata, annotations::PRE_TERMINATE_HOOK).is_some();
+        let Some(owner) = annotation(metadata, annotations::NODECLAIM) else {
+            if hooked {
+                self.report("Machine", metadata, "our hook, but no claim");
+            }
+            return;
+        };
+        if !hooked {
+            self.report("Machine", metadata, "a claim, but not our hook");
+        }
+        let claim = self.world.claims.iter().find(|claim| ClaimRef::of(claim).to_string() == owner);
+        match claim {
+            None => self.report("Machine", metadata, format!("claim {owner} does not exist")),
+            Some(claim) if bound(claim).as_ref() != Some(&name(metadata)) => {
+                self.report("Machine", metadata, format!("claim {owner} does not name it"));
+            }
+            Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
+                let marks = [annotations::EXCLUDE_NODE_DRAINING, annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH, annotations::DELETE_MACHINE];
+                for mark in marks.into_iter().filter(|mark| annotation(metadata, mark).is_some()) {
+                    self.report("Machine", metadata, format!("marked with {mark}, but its claim stays"));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn claim(&mut self, claim: &NodeClaim) {
+        let world = self.world;
+        let metadata = &claim.metadata;
+        let reference = ClaimRef::of(claim).to_string();
+        let entry = Entry::of(claim);
+        let ledgers: Vec<NamespacedName> = world
+            .machine_deployments
+            .iter()
+            .filter(|deployment| annotation(&deployment.metadata, annotations::CLAIMS).is_some_and(|text| Ledger::parse(text).contains(&entry)))
+            .map(|deployment| name(&deployment.metadata))
+            .collect();
+        let assigned = crate::ledger::assigned(claim);
+        if ledgers.len() > 1 || ledgers.first().is_some_and(|only| Some(only) != assigned.as_ref()) {
+            self.report("NodeClaim", metadata, "stands in the ledger of a MachineDeployment that it is not assigned to");
+        }
+        if ledgers.is_empty() {
+            self.report("NodeClaim", metadata, "stands in no ledger");
+        }
+        let holding = world.machines.iter().filter(|machine| annotation(&machine.metadata, annotations::NODECLAIM) == Some(&reference));
+        if holding.count() > 1 {
+            self.report("NodeClaim", metadata, "more than one Machine");
+        }
+        if let Some(machine) = bound(claim)
+            && !world.machines.iter().any(|other| name(&other.metadata) == machine)
+        {
+            self.report("NodeClaim", metadata, format!("its Machine {machine} does not exist"));
+        }
+    }
+
+    fn node(&mut self, node: &Node) {
+        let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
+        let claim = self.world.claims.iter().find(|claim| {
+            provider_id.is_some() && claim.status.as_ref().and_then(|status| status.provider_id.as_ref()) == provider_id
+        });
+        let has_finalizer = node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
+        let ours: BTreeMap<&str, bool> = [
+            ("the disruption taint", node::is_disrupted(node)),
+            ("our finalizer", has_finalizer),
+            ("the label that keeps load balancers away", label(&node.metadata, labels::EXCLUDE_BALANCERS) == Some("karpenter")),
+        ]
+        .into();
+        for (mark, present) in ours {
+            let wanted = match claim {
+                None => false,
+                Some(claim) => mark == "our finalizer" || claim.metadata.deletion_timestamp.is_some(),
+            };
+            if present && !wanted {
+                self.report("Node", &node.metadata, format!("{mark} without reason"));
+            }
+        }
+    }
+}
+
+fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+fn label<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+fn name(metadata: &ObjectMeta) -> NamespacedName {
+    NamespacedName::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

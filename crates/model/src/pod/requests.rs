@@ -1,0 +1,151 @@
+//! What a pod takes of a node, as Kubernetes computes it.
+
+use crate::quantity::Rounding;
+use crate::resources::{CPU, HUGEPAGES_PREFIX, MEMORY, Resources, read_amount};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodSpec, PodStatus};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use std::collections::BTreeMap;
+
+/// Whether missing requests are filled in, as the API server does when a pod is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defaulting {
+    /// A container's missing request is its limit; a pod-level one is the containers' sum or the pod-level limit.
+    /// On an object that the API server stored this changes nothing; templates and files need it.
+    Apply,
+    /// Requests are taken as written: upstream's `PodRequests`.
+    AsWritten,
+}
+
+type List = BTreeMap<String, Quantity>;
+
+/// Effective requests, `pods: 1` included. Amounts that can't be read count as zero and are named in `invalid`.
+///
+/// Containers add up; restartable init containers (sidecars) add up with them; other init containers need their own with
+/// the sidecars started before them, and the larger of the two counts. Pod-level requests replace the result for CPU, memory
+/// and hugepages, and overhead is added. Where `status` is given, a container that was resized counts with the larger of
+/// what it asks for, what it was allocated and what it runs with.
+pub fn effective(
+    spec: &PodSpec,
+    status: Option<&PodStatus>,
+    defaulting: Defaulting,
+    invalid: &mut Vec<String>,
+) -> Resources {
+    let mut reader = Reader { defaulting, invalid };
+    let containers = reader.containers(spec, status);
+    let pod_level = reader.pod_level(spec, &containers);
+    let mut requests = containers;
+    for (name, amount) in pod_level {
+        requests.set(&name, amount);
+    }
+    if let Some(overhead) = &spec.overhead {
+        requests.add(&reader.list(overhead, "spec.overhead"));
+    }
+    requests.add(&Resources::one_pod());
+    requests
+}
+
+struct Reader<'a> {
+    defaulting: Defaulting,
+    invalid: &'a mut Vec<String>,
+}
+
+impl Reader<'_> {
+    fn containers(&mut self, spec: &PodSpec, status: Option<&PodStatus>) -> Resources {
+        let mut sum = Resources::ZERO;
+        for container in &spec.containers {
+            let state = status.and_then(|status| state_of(status.container_statuses.as_deref(), &container.name));
+            sum.add(&self.container(container, state, "containers"));
+        }
+        let mut sidecars = Resources::ZERO;
+        let mut starting = Resources::ZERO;
+        for container in spec.init_containers.iter().flatten() {
+            let state = status.and_then(|status| state_of(status.init_container_statuses.as_deref(), &container.name));
+            let own = self.container(container, state, "initContainers");
+            if is_sidecar(container) {
+                sum.add(&own);
+                sidecars.add(&own);
+                starting = starting.max(&sidecars);
+            } else {
+                starting = starting.max(&own.plus(&sidecars));
+            }
+        }
+        sum.max(&starting)
+    }
+
+    fn container(&mut self, container: &Container, state: Option<&ContainerStatus>, field: &str) -> Resources {
+        let path = || format!("spec.{field}[{}].resources", container.name);
+        let Some(resources) = &container.resources else {
+            return Resources::ZERO;
+        };
+        let mut own = Resources::ZERO;
+        if let Some(requests) = &resources.requests {
+            own = self.list(requests, &format!("{}.requests", path()));
+        }
+        if let (Some(limits), Defaulting::Apply) = (&resources.limits, self.defaulting) {
+            for (name, limit) in limits {
+                if resources.requests.as_ref().is_none_or(|requests| !requests.contains_key(name)) {
+                    let amount = self.amount(name, limit, &format!("{}.limits", path()));
+                    own.set(name, amount);
+                }
+            }
+        }
+        let actual = state.and_then(|state| state.resources.as_ref()).and_then(|resources| resources.requests.as_ref());
+        let allocated = state.and_then(|state| state.allocated_resources.as_ref());
+        for list in [actual, allocated].into_iter().flatten() {
+            own = own.max(&self.list(list, &format!("status of container {}", container.name)));
+        }
+        own
+    }
+
+    /// Pod-level requests for the resources that may have some.
+    fn pod_level(&mut self, spec: &PodSpec, containers: &Resources) -> Vec<(String, i64)> {
+        let Some(resources) = &spec.resources else {
+            return Vec::new();
+        };
+        let mut amounts = BTreeMap::new();
+        for (name, quantity) in resources.requests.iter().flatten() {
+            if is_pod_level(name) {
+                amounts.insert(name.clone(), self.amount(name, quantity, "spec.resources.requests"));
+            }
+        }
+        if self.defaulting == Defaulting::Apply {
+            for (name, quantity) in resources.limits.iter().flatten() {
+                if is_pod_level(name) && !amounts.contains_key(name) {
+                    let limit = self.amount(name, quantity, "spec.resources.limits");
+                    let summed = containers.get(name);
+                    let overcommittable = !name.starts_with(HUGEPAGES_PREFIX);
+                    amounts.insert(name.clone(), if summed > 0 && overcommittable { summed } else { limit });
+                }
+            }
+        }
+        amounts.into_iter().collect()
+    }
+
+    fn list(&mut self, list: &List, path: &str) -> Resources {
+        let mut resources = Resources::ZERO;
+        for (name, quantity) in list {
+            let amount = self.amount(name, quantity, path);
+            resources.set(name, amount);
+        }
+        resources
+    }
+
+    fn amount(&mut self, name: &str, quantity: &Quantity, path: &str) -> i64 {
+        read_amount(name, &quantity.0, Rounding::Up).unwrap_or_else(|error| {
+            self.invalid.push(format!("{path}: {error}"));
+            0
+        })
+    }
+}
+
+fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+fn is_pod_level(resource: &str) -> bool {
+    resource == CPU || resource == MEMORY || resource.starts_with(HUGEPAGES_PREFIX)
+}
+
+fn state_of<'a>(statuses: Option<&'a [ContainerStatus]>, name: &str) -> Option<&'a ContainerStatus> {
+    statuses.into_iter().flatten().find(|status| status.name == name)
+}

@@ -1,0 +1,274 @@
+//! API objects to the model's: defaults filled in, everything wrong found once, nothing ever failing as a whole.
+
+use karpenter_capi_model::daemon::from_daemon_set;
+use karpenter_capi_model::instance_type::InstanceType;
+use karpenter_capi_model::name::NamespacedName;
+use karpenter_capi_model::node::{self, Node, Sources};
+use karpenter_capi_model::pod::{self, Pod};
+use karpenter_capi_model::requirement::Requirement;
+use karpenter_capi_model::requirements::Requirements;
+use karpenter_capi_model::resources::{CPU, MEMORY, Resources};
+use serde_json::{Value, json};
+
+fn pod(spec: &Value) -> Pod {
+    pod::from_api(&serde_json::from_value(json!({"metadata": {"name": "p", "labels": {"app": "web"}}, "spec": spec})).unwrap())
+}
+
+fn container(resources: &Value) -> Value {
+    json!({"name": "c", "resources": resources})
+}
+
+fn taints(node: &Node) -> Vec<String> {
+    node.taints.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_missing_request_is_the_limit_for_containers_and_init_containers() {
+    let limited = container(&json!({"limits": {"cpu": "500m", "memory": "100Mi"}}));
+    let with_request = container(&json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "0"}}));
+    assert_eq!(pod(&json!({"containers": [limited]})).requests, Resources::ZERO.with(CPU, 500).with(MEMORY, 100 << 20).with("pods", 1));
+    assert_eq!(pod(&json!({"containers": [with_request]})).requests, Resources::one_pod());
+    assert_eq!(pod(&json!({"containers": [], "initContainers": [limited]})).requests.cpu(), 500);
+}
+
+#[test]
+fn runtime_class_overhead_is_part_of_the_requests() {
+    let web = container(&json!({"requests": {"cpu": "1800m", "memory": "1Gi"}}));
+    let requests = pod(&json!({"containers": [web], "overhead": {"cpu": "250m", "memory": "120Mi"}})).requests;
+    assert_eq!((requests.cpu(), requests.memory()), (2050, (1024 + 120) << 20));
+}
+
+#[test]
+fn pod_level_limits_without_requests_default_as_the_api_server_does() {
+    let asks = container(&json!({"requests": {"cpu": "300m"}}));
+    let requests = pod(&json!({"containers": [asks], "resources": {"limits": {"cpu": "2", "memory": "1Gi"}}})).requests;
+    assert_eq!((requests.cpu(), requests.memory()), (300, 1 << 30));
+}
+
+#[test]
+fn a_resized_container_counts_with_the_larger_amount() {
+    let bound = json!({
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": "n", "containers": [container(&json!({"requests": {"cpu": "1"}}))]},
+        "status": {"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}}}]}
+    });
+    assert_eq!(pod::from_api(&serde_json::from_value(bound).unwrap()).requests.cpu(), 2000);
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_pod_is_collected_and_the_rest_is_read() {
+    let broken = pod(&json!({
+        "containers": [container(&json!({"requests": {"cpu": "1", "memory": "16GB"}}))],
+        "tolerations": [{"key": "a", "operator": "Like"}],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["a"]}]},
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}}},
+        "topologySpreadConstraints": [{"maxSkew": 0, "topologyKey": "z", "whenUnsatisfiable": "Maybe",
+            "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}]
+    }));
+    let text = broken.invalid.join("\n");
+    for words in [
+        "spec.containers[c].resources.requests: memory: \"16GB\"",
+        "\"Like\"",
+        "gen Gt [\"a\"]",
+        "matchFields",
+        "maxSkew 0",
+        "\"Maybe\"",
+        "label selector: a Gt",
+    ] {
+        assert!(text.contains(words), "{words} is missing in\n{text}");
+    }
+    assert_eq!(broken.requests.cpu(), 1000);
+}
+
+#[test]
+fn a_required_affinity_without_expressions_matches_nothing_and_says_so() {
+    let empty = json!({"containers": [], "affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}});
+    assert!(pod(&empty).invalid[0].contains("no node matches"));
+}
+
+#[test]
+fn selectors_carry_match_label_keys_of_the_pod() {
+    let spread = json!({"containers": [], "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}, "matchLabelKeys": ["app", "absent"]}]});
+    let pod = pod(&spread);
+    let selector = pod.topology_spread[0].selector.as_ref().unwrap();
+    assert!(selector.matches(&pod.labels));
+    assert!(!selector.matches(&std::collections::BTreeMap::new()));
+}
+
+#[test]
+fn sidecar_and_host_network_ports_are_host_ports_and_init_ports_are_not() {
+    let ports = |port: i32| json!({"name": "c", "ports": [{"containerPort": 80, "hostPort": port}]});
+    let mut sidecar = ports(9001);
+    sidecar["restartPolicy"] = json!("Always");
+    let with_ports = pod(&json!({"containers": [ports(9000)], "initContainers": [sidecar, ports(9002)]}));
+    assert_eq!(with_ports.host_ports.iter().map(|port| port.port).collect::<Vec<_>>(), [9000, 9001]);
+    let on_host = json!({"hostNetwork": true, "containers": [{"name": "c", "ports": [{"containerPort": 53, "protocol": "UDP"}]}]});
+    assert_eq!(pod(&on_host).host_ports[0].port, 53);
+}
+
+#[test]
+fn ephemeral_volumes_are_known_by_their_generated_claims() {
+    let volumes = json!({"containers": [], "volumes": [
+        {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+        {"name": "a", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "c", "emptyDir": {}}]});
+    let claims: Vec<String> = pod(&volumes).volume_claims.iter().map(ToString::to_string).collect();
+    assert_eq!(claims, ["default/data", "default/p-b"]);
+}
+
+fn daemon_set() -> k8s_openapi::api::apps::v1::DaemonSet {
+    serde_json::from_value(json!({
+        "metadata": {"name": "log", "namespace": "ops", "uid": "u"},
+        "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c"}]}}}
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_daemon_pod_gets_the_limit_range_defaults_of_its_namespace() {
+    let range = serde_json::from_value(json!({"spec": {"limits": [
+        {"type": "Pod", "max": {"cpu": "9"}},
+        {"type": "Container", "defaultRequest": {"cpu": "1"}, "default": {"cpu": "2", "memory": "256Mi"}}]}}))
+    .unwrap();
+    let daemon = from_daemon_set(&daemon_set(), None, &[&range]);
+    assert_eq!((daemon.requests.cpu(), daemon.requests.memory(), daemon.requests.pods()), (1000, 256 << 20, 1));
+    assert!(daemon.is_daemon());
+    assert_eq!(from_daemon_set(&daemon_set(), None, &[]).requests, Resources::one_pod());
+}
+
+#[test]
+fn a_live_daemon_pod_gives_the_requests_and_not_the_place() {
+    let live = serde_json::from_value(json!({
+        "metadata": {"name": "log-1", "namespace": "ops"},
+        "spec": {"nodeName": "n1", "containers": [container(&json!({"requests": {"cpu": "700m"}}))],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]}}}}
+    }))
+    .unwrap();
+    let daemon = from_daemon_set(&daemon_set(), Some(&live), &[]);
+    assert_eq!(daemon.requests.cpu(), 700);
+    assert_eq!((daemon.required_node_affinity.len(), daemon.invalid.len()), (0, 0));
+}
+
+fn claim(conditions: &[&str]) -> Value {
+    let conditions: Vec<Value> = conditions
+        .iter()
+        .map(|name| json!({"type": name, "status": "True", "lastTransitionTime": "2026-01-05T00:00:00Z"}))
+        .collect();
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": {"name": "nc1", "labels": {"karpenter.sh/nodepool": "p"},
+            "annotations": {"karpenter.cluster.x-k8s.io/machine-deployment": "default/m"}},
+        "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "d"},
+            "taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}],
+            "startupTaints": [{"key": "net/agent-not-ready", "effect": "NoExecute"}]},
+        "status": {"conditions": conditions, "providerID": "x://1"}
+    })
+}
+
+fn joined() -> Value {
+    json!({
+        "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1", "karpenter.sh/nodepool": "p", "zone": "z1"}},
+        "spec": {"providerID": "x://1", "taints": [
+            {"key": "net/agent-not-ready", "effect": "NoExecute"},
+            {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
+            {"key": "node.cluster.x-k8s.io/uninitialized", "effect": "NoSchedule"},
+            {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}]},
+        "status": {"capacity": {"cpu": "16", "memory": "60Gi", "pods": "110"},
+            "allocatable": {"cpu": "15", "memory": "58Gi", "nvidia.com/gpu": "0", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "False"}]}
+    })
+}
+
+fn promise() -> InstanceType {
+    InstanceType {
+        name: "m".to_owned(),
+        machine_deployment: Some(NamespacedName::new("default", "m")),
+        requirements: [Requirement::one_of("zone", &["z1"]), Requirement::one_of("size", &["a", "b"])].into_iter().collect::<Requirements>(),
+        taints: vec![karpenter_capi_model::taint::Taint::new("edge", "", karpenter_capi_model::taint::TaintEffect::NoSchedule)],
+        capacity: Resources::ZERO.with(CPU, 16_000).with(MEMORY, 64 << 30).with("nvidia.com/gpu", 2),
+        overhead: Resources::ZERO.with(CPU, 1000),
+        offerings: Vec::new(),
+        headroom: None,
+        priority: 0,
+    }
+}
+
+fn view(node: Option<&Value>, claim: Option<&Value>) -> Node {
+    let node = node.map(|node| serde_json::from_value(node.clone()).unwrap());
+    let claim = claim.map(|claim| serde_json::from_value(claim.clone()).unwrap());
+    let promise = promise();
+    let sources = Sources { node: node.as_ref(), claim: claim.as_ref(), promise: claim.is_some().then_some(&promise), marked: false };
+    let (view, problems) = node::from_api(sources);
+    assert_eq!(problems, Vec::<String>::new());
+    view
+}
+
+#[test]
+fn a_claim_in_flight_is_what_its_machine_deployment_promises() {
+    let view = view(None, Some(&claim(&["Launched"])));
+    assert_eq!((view.name.as_str(), view.has_node, view.initialized), ("nc1", false, false));
+    assert_eq!(view.labels.get("zone").map(String::as_str), Some("z1"));
+    assert_eq!(view.labels.get("size"), None, "not certain");
+    assert_eq!(view.node_pool.as_deref(), Some("p"));
+    assert_eq!(taints(&view), ["dedicated=x:NoSchedule", "edge:NoSchedule"]);
+    assert_eq!(view.allocatable, Resources::ZERO.with(CPU, 15_000).with(MEMORY, 64 << 30).with("nvidia.com/gpu", 2));
+    assert_eq!(view.machine_deployment, Some(NamespacedName::new("default", "m")));
+}
+
+#[test]
+fn a_registered_node_keeps_the_promised_gpus_until_it_is_initialized() {
+    let registered = view(Some(&joined()), Some(&claim(&["Launched", "Registered"])));
+    assert_eq!(taints(&registered), Vec::<String>::new(), "ephemeral and startup taints don't count yet");
+    assert_eq!((registered.allocatable.cpu(), registered.allocatable.memory()), (15_000, 58 << 30));
+    assert_eq!(registered.allocatable.get("nvidia.com/gpu"), 2);
+    assert!(!registered.ready);
+    let initialized = view(Some(&joined()), Some(&claim(&["Launched", "Registered", "Initialized"])));
+    assert_eq!(initialized.allocatable.get("nvidia.com/gpu"), 0);
+    assert_eq!(
+        taints(&initialized),
+        [
+            "net/agent-not-ready:NoExecute",
+            "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+            "node.cluster.x-k8s.io/uninitialized:NoSchedule",
+            "node.kubernetes.io/not-ready:NoSchedule"
+        ],
+        "once Initialized the same taints are real"
+    );
+}
+
+#[test]
+fn the_operator_s_labels_on_the_node_count_like_the_claim_s_conditions() {
+    let mut node = joined();
+    node["metadata"]["labels"]["karpenter.sh/initialized"] = json!("true");
+    assert!(view(Some(&node), Some(&claim(&[]))).initialized);
+}
+
+#[test]
+fn a_node_without_a_claim_is_initialized_and_all_its_taints_count() {
+    let view = view(Some(&joined()), None);
+    assert!(view.initialized && !view.is_managed());
+    assert_eq!((view.taints.len(), view.node_pool), (4, None));
+}
+
+#[test]
+fn going_claims_and_nodes_are_marked() {
+    let mut going = claim(&["Launched"]);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-05T00:00:00Z");
+    assert!(view(None, Some(&going)).marked_for_deletion);
+    assert!(view(Some(&joined()), Some(&claim(&["InstanceTerminating"]))).marked_for_deletion);
+    assert!(!view(Some(&joined()), Some(&claim(&[]))).marked_for_deletion);
+}
+
+#[test]
+fn an_amount_of_a_node_that_can_not_be_read_is_named_and_counts_as_absent() {
+    let mut node = joined();
+    node["status"]["allocatable"]["memory"] = json!("58 Gi");
+    let node = serde_json::from_value(node).unwrap();
+    let (view, problems) = node::from_api(Sources { node: Some(&node), ..Sources::default() });
+    assert_eq!(view.allocatable.memory(), 0);
+    assert!(problems[0].starts_with("Node/n1: allocatable: memory: \"58 Gi\""), "{problems:?}");
+}
