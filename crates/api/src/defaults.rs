@@ -58,7 +58,9 @@ mod tests {
             }
             Value::Array(items) => {
                 if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
-                    items.iter_mut().for_each(|value| fill(item, value));
+                    for value in items {
+                        fill(item, value);
+                    }
                 }
             }
             _ => {}

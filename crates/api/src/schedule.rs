@@ -207,41 +207,18 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     let whole = matches!(range, "*" | "?");
     let (low, high) = if whole {
         (bounds.min, bounds.max)
+    } else if let Some((low, high)) = range.split_once('-') {
+        (
+            value(low, bounds).ok_or_else(malformed)?,
+            value(high, bounds).ok_or_else(malformed)?,
+        )
     } else {
-        match range.split_once('-') {
-            Some((low, high)) => (
-                value(low, bounds).ok_or_else(malformed)?,
-                value(high, bounds).ok_or_else(malformed)?,
-            ),
-            None => {
-                let low = value(range, bounds).ok_or_else(malformed)?;
-                // With a step, a single value means "from there on".
-                (low, if step.is_some() { bounds.max } else { low })
-            }
-        }
+        let low = value(range, bounds).ok_or_else(malformed)?;
+        // With a step, a single value means "from there on".
+        (low, if step.is_some() { bounds.max } else { low })
     };
-    if low > high {
-        return Err((
-            format!("the {} {text:?} is a range that runs backwards", bounds.name),
-            format!(
-                "list the values instead, such as \"{}\"",
-                backwards_as_list(range)
-            ),
-        ));
-    }
-    if low < bounds.min || high > bounds.max {
-        return Err((
-            format!("the {} {text:?} is out of range", bounds.name),
-            format!("write {bounds}"),
-        ));
-    }
     let step = step.unwrap_or(1);
-    if step == 0 {
-        return Err((
-            format!("the {} {text:?} has a step of 0", bounds.name),
-            "write a step of at least 1".to_owned(),
-        ));
-    }
+    check_part(text, range, bounds, (low, high), step)?;
     let width = usize::try_from(step).unwrap_or(usize::MAX);
     let bits = (low..=high)
         .step_by(width)
@@ -252,9 +229,52 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     })
 }
 
-/// `sat-sun` as `sat,sun`: right for neighbours, and a hint otherwise.
-fn backwards_as_list(range: &str) -> String {
-    range.replace('-', ",")
+fn check_part(
+    text: &str,
+    range: &str,
+    bounds: &Bounds,
+    (low, high): (u32, u32),
+    step: u32,
+) -> Result<(), Problem> {
+    let what = format!("the {} {text:?}", bounds.name);
+    if low < bounds.min || low.max(high) > bounds.max {
+        return Err((format!("{what} is out of range"), format!("write {bounds}")));
+    }
+    if low > high {
+        return Err((
+            format!("{what} is a range that runs backwards"),
+            format!(
+                "write it as two parts, \"{}\"",
+                unwrapped(range, (low, high), bounds)
+            ),
+        ));
+    }
+    if step == 0 {
+        return Err((
+            format!("{what} has a step of 0"),
+            "write a step of at least 1".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// A range that runs over the end of its field, as two that don't: `fri-mon` as `fri-sat,sun-mon`.
+fn unwrapped(range: &str, (low, high): (u32, u32), bounds: &Bounds) -> String {
+    let (low_text, high_text) = range.split_once('-').unwrap_or((range, range));
+    let numbers = (bounds.max.to_string(), bounds.min.to_string());
+    let last = bounds.names.last().copied().unwrap_or(&numbers.0);
+    let first = bounds.names.first().copied().unwrap_or(&numbers.1);
+    let until_end = if low == bounds.max {
+        low_text.to_owned()
+    } else {
+        format!("{low_text}-{last}")
+    };
+    let from_start = if high == bounds.min {
+        high_text.to_owned()
+    } else {
+        format!("{first}-{high_text}")
+    };
+    format!("{until_end},{from_start}")
 }
 
 fn value(text: &str, bounds: &Bounds) -> Option<u32> {
@@ -283,6 +303,19 @@ mod tests {
         assert!(error.problem.contains("\"0 0 * * sat-sun\""), "{error}");
         assert!(error.remedy.contains("sat,sun"), "{error}");
         assert!(Schedule::parse("0 0 * * sat,sun").is_ok());
+    }
+
+    #[test]
+    fn a_backward_range_is_offered_as_two_that_mean_the_same() {
+        for (text, parts) in [
+            ("0 22-6 * * *", "22-23,0-6"),
+            ("0 0 * * fri-mon", "fri-sat,sun-mon"),
+            ("0 0 * nov-feb *", "nov-dec,jan-feb"),
+        ] {
+            let error = Schedule::parse(text).unwrap_err();
+            assert!(error.remedy.contains(parts), "{error}");
+        }
+        assert!(Schedule::parse("0 22-23,0-6 * nov-dec,jan-feb fri-sat,sun-mon").is_ok());
     }
 
     #[test]

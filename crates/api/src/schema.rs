@@ -1,4 +1,4 @@
-//! Pieces of the OpenAPI schemas that the types' own derive can't express: patterns, Kubernetes' extensions and CEL rules.
+//! Pieces of the `OpenAPI` schemas that the types' own derive can't express: patterns, Kubernetes' extensions and CEL rules.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use schemars::{Schema, SchemaGenerator, json_schema};

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
-use crate::duration::GoDuration;
+use crate::duration::{DurationError, GoDuration};
 use crate::schema;
 
 /// `launchTimeout` and `registrationTimeout` where they aren't set.
@@ -26,6 +26,10 @@ open_enum! {
 }
 
 /// Which MachineDeployments a NodePool may scale, and how they are treated.
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "printer columns share their settings' names"
+)]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.cluster.x-k8s.io",
@@ -75,6 +79,22 @@ pub struct ClusterAPINodeClassSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "DriftPolicy")]
     pub drift_policy: Option<DriftPolicy>,
+}
+
+impl ClusterAPINodeClassSpec {
+    /// `launchTimeout`, or what holds without it.
+    pub fn effective_launch_timeout(&self) -> Result<SignedDuration, DurationError> {
+        self.launch_timeout
+            .as_ref()
+            .map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
+    }
+
+    /// `registrationTimeout`, or what holds without it.
+    pub fn effective_registration_timeout(&self) -> Result<SignedDuration, DurationError> {
+        self.registration_timeout
+            .as_ref()
+            .map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
+    }
 }
 
 /// What was seen of a node class.

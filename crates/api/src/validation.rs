@@ -11,13 +11,19 @@ mod requirements;
 mod schema_check;
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use kube::ResourceExt;
 use serde::Serialize;
 
+use self::schema_check::Definition;
 use crate::v1::{NodeClaim, NodePool};
 use crate::v1alpha1::ClusterAPINodeClass;
 use crate::{crd, defaults};
+
+static NODE_POOL: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_pool()));
+static NODE_CLAIM: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_claim()));
+static NODE_CLASS: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::cluster_api_node_class()));
 
 /// One thing that is wrong with an object. Its text names field, value and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -73,7 +79,7 @@ pub fn validate_node_pool(pool: &NodePool) -> Vec<FieldError> {
     defaults::node_pool(&mut pool);
     let mut errors = Errors::default();
     node_pool::check_spec(&pool, &mut errors);
-    schema_check::check(&crd::node_pool(), &pool, &mut errors);
+    NODE_POOL.check(&pool, &mut errors);
     names::check_pool_name(&pool.name_any(), &mut errors);
     node_pool::check_at_run_time(&pool, &mut errors);
     errors.0
@@ -112,7 +118,7 @@ pub fn validate_node_claim(claim: &NodeClaim) -> Vec<FieldError> {
         claim.spec.expire_after.as_ref(),
         &mut errors,
     );
-    schema_check::check(&crd::node_claim(), &claim, &mut errors);
+    NODE_CLAIM.check(&claim, &mut errors);
     names::check_object_name(&claim.name_any(), &mut errors);
     errors.0
 }
@@ -121,7 +127,7 @@ pub fn validate_node_claim(claim: &NodeClaim) -> Vec<FieldError> {
 pub fn validate_node_class(class: &ClusterAPINodeClass) -> Vec<FieldError> {
     let mut errors = Errors::default();
     node_class::check_spec(class, &mut errors);
-    schema_check::check(&crd::cluster_api_node_class(), class, &mut errors);
+    NODE_CLASS.check(class, &mut errors);
     names::check_class_name(&class.name_any(), &mut errors);
     errors.0
 }

@@ -18,7 +18,11 @@ fn generated_crds_are_up_to_date() {
     let present: BTreeSet<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".yaml"))
+        .filter(|name| {
+            Path::new(name)
+                .extension()
+                .is_some_and(|extension| extension == "yaml")
+        })
         .collect();
     assert_eq!(
         present, expected,

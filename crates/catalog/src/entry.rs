@@ -4,7 +4,7 @@ use crate::availability::{self, Facts};
 use crate::capacity::{Capacity, capacity};
 use crate::findings::{Annotations, CatalogWarning, Findings};
 use crate::taints::{TemplateTaint, taints};
-use crate::{labels, observed, overhead, price};
+use crate::{labels, overhead, price};
 use jiff::{SignedDuration, Timestamp};
 use karpenter_capi_api::capi::{Cluster, InfrastructureTemplate, Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::duration::parse_go;
@@ -14,7 +14,6 @@ use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::price::Price;
 use karpenter_capi_model::reason::{ReasonCode, UnavailableReason};
 use karpenter_capi_model::requirements::Requirements;
-use karpenter_capi_model::resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -34,8 +33,6 @@ pub struct CatalogInput<'a> {
     pub machines: &'a [Arc<Machine>],
     /// The Cluster, where it is known.
     pub cluster: Option<&'a Cluster>,
-    /// The largest allocatable seen on initialized nodes of this size.
-    pub observed_allocatable: Option<&'a Resources>,
     /// What isn't in the objects.
     pub facts: &'a Facts,
     /// The time.
@@ -116,8 +113,7 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let template = input.infrastructure_template;
     let labels = labels::node_labels(deployment, template, annotated, &mut findings);
     let Capacity { resources: capacity, missing, volume_limits } = capacity(template, annotated, &mut findings);
-    let mut overhead = overhead::overhead(annotated, &mut findings);
-    observed::cut_to_observed(&capacity, &mut overhead, input.observed_allocatable, &name.name, &mut findings);
+    let overhead = overhead::overhead(annotated, &mut findings);
     let template_taints = deployment.spec.template.spec.taints.iter();
     let template_taints =
         template_taints.map(|taint| TemplateTaint { key: &taint.key, value: &taint.value, effect: &taint.effect });

@@ -11,7 +11,6 @@ mod capacity;
 mod entry;
 mod findings;
 mod labels;
-mod observed;
 mod overhead;
 mod price;
 mod select;

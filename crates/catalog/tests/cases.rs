@@ -67,7 +67,6 @@ struct World {
     sets: Vec<Arc<MachineSet>>,
     machines: Vec<Arc<Machine>>,
     cluster: Option<Value>,
-    observed: Option<Resources>,
     facts: Facts,
 }
 
@@ -81,7 +80,6 @@ impl World {
             machine_sets: &self.sets,
             machines: &self.machines,
             cluster: cluster.as_ref(),
-            observed_allocatable: self.observed.as_ref(),
             facts: &self.facts,
             now: now(),
         })
@@ -371,18 +369,6 @@ fn reserved_resources_and_eviction_threshold_are_added_up() {
         assert_eq!(code(&found), Some(ReasonCode::Invalid), "{value}");
         assert!(message(&found).contains(&format!("{OURS}kube-reserved: {value:?}")), "{}", message(&found));
     }
-}
-
-#[test]
-fn case_44_what_nodes_turned_out_to_have_is_believed() {
-    let observed = Resources::ZERO.with("cpu", 3900).with("memory", 29 << 29);
-    let world = World { observed: Some(observed), ..World::default() };
-    let found = world.entry(&with_capacity("t", &[]));
-    assert_eq!((allocatable(&found).cpu(), allocatable(&found).memory()), (3900, 29 << 29));
-    let told: Vec<_> = found.warnings.iter().map(|warning| warning.message.as_str()).collect();
-    assert!(told[1].starts_with("largest allocatable memory seen for t is 14848Mi"), "{told:?}");
-    let larger = World { observed: Some(Resources::ZERO.with("cpu", 5000)), ..World::default() };
-    assert_eq!(allocatable(&larger.entry(&with_capacity("t", &[]))).cpu(), 4000, "never more than declared");
 }
 
 #[test]

@@ -47,9 +47,14 @@ pub fn node_pool_hash(pool: &NodePool) -> String {
 /// Where the NodePool carries another version, a new way of hashing has come with this program: claims get the new version, and
 /// with it the new hash, lest the whole fleet look drifted. A claim that is Drifted keeps its hash, since it can't be told whether
 /// it would be drifted by the new one. Claims of other pools are passed over; a pool of another node class is left alone.
-pub fn hash_annotations<'a>(pool: &NodePool, claims: impl IntoIterator<Item = &'a NodeClaim>) -> HashAnnotations {
+pub fn hash_annotations<'a>(
+    pool: &NodePool,
+    claims: impl IntoIterator<Item = &'a NodeClaim>,
+) -> HashAnnotations {
     let mut updates = HashAnnotations::default();
-    let Some(pool_name) = &pool.metadata.name else { return updates };
+    let Some(pool_name) = &pool.metadata.name else {
+        return updates;
+    };
     if !pool.spec.template.spec.node_class_ref.is_ours() {
         return updates;
     }
@@ -58,7 +63,9 @@ pub fn hash_annotations<'a>(pool: &NodePool, claims: impl IntoIterator<Item = &'
     if value(of_pool, annotations::NODEPOOL_HASH_VERSION) != Some(annotations::NODEPOOL_HASH_VERSION_VALUE) {
         for claim in claims {
             let belongs = value(claim.metadata.labels.as_ref(), labels::NODEPOOL) == Some(pool_name);
-            let Some(name) = &claim.metadata.name else { continue };
+            let Some(name) = &claim.metadata.name else {
+                continue;
+            };
             if !belongs || !claim.spec.node_class_ref.is_ours() {
                 continue;
             }
@@ -77,14 +84,19 @@ fn migrated(claim: &NodeClaim, hash: &str) -> Annotations {
     if value(present, annotations::NODEPOOL_HASH_VERSION) == Some(annotations::NODEPOOL_HASH_VERSION_VALUE) {
         return Annotations::new();
     }
-    let drifted =
-        claim.status.as_ref().is_some_and(|status| condition::is_true(&status.conditions, conditions::DRIFTED));
+    let drifted = claim
+        .status
+        .as_ref()
+        .is_some_and(|status| condition::is_true(&status.conditions, conditions::DRIFTED));
     changed(present, hash, !drifted)
 }
 
 /// Version and, if wanted, hash, as far as they aren't there yet.
 fn changed(present: Option<&Annotations>, hash: &str, with_hash: bool) -> Annotations {
-    let version = (annotations::NODEPOOL_HASH_VERSION, annotations::NODEPOOL_HASH_VERSION_VALUE);
+    let version = (
+        annotations::NODEPOOL_HASH_VERSION,
+        annotations::NODEPOOL_HASH_VERSION_VALUE,
+    );
     let hash = with_hash.then_some((annotations::NODEPOOL_HASH, hash));
     [Some(version), hash]
         .into_iter()
@@ -99,11 +111,15 @@ fn changed(present: Option<&Annotations>, hash: &str, with_hash: bool) -> Annota
 /// "No" while the versions differ or one of the four annotations is missing. Also "no" where the hashes differ only since upstream
 /// tells an empty list or map that is written out (`labels: {}`) from one that is missing: they mean the same.
 pub fn template_changed(pool: &NodePool, claim: &NodeClaim) -> bool {
-    let (of_pool, of_claim) = (pool.metadata.annotations.as_ref(), claim.metadata.annotations.as_ref());
+    let (of_pool, of_claim) = (
+        pool.metadata.annotations.as_ref(),
+        claim.metadata.annotations.as_ref(),
+    );
     let both = |key| Some((value(of_pool, key)?, value(of_claim, key)?));
-    let (Some(versions), Some(hashes)) =
-        (both(annotations::NODEPOOL_HASH_VERSION), both(annotations::NODEPOOL_HASH))
-    else {
+    let (Some(versions), Some(hashes)) = (
+        both(annotations::NODEPOOL_HASH_VERSION),
+        both(annotations::NODEPOOL_HASH),
+    ) else {
         return false;
     };
     if versions.0 != versions.1 || hashes.0 == hashes.1 {
@@ -141,7 +157,12 @@ fn metadata(metadata: &ObjectMetaTemplate, written: WrittenOut) -> Option<u64> {
     if labels.is_none() && annotations.is_none() {
         return None;
     }
-    Some(StructHash::new("ObjectMeta").field("Labels", labels).field("Annotations", annotations).0)
+    Some(
+        StructHash::new("ObjectMeta")
+            .field("Labels", labels)
+            .field("Annotations", annotations)
+            .0,
+    )
 }
 
 fn spec(spec: &NodeClaimTemplateSpec, written: WrittenOut) -> u64 {
@@ -149,19 +170,32 @@ fn spec(spec: &NodeClaimTemplateSpec, written: WrittenOut) -> u64 {
     let grace = grace.map(|period| match duration(period.parse(), &period.0) {
         // `metav1.Duration` is a struct around the number, which as zero is left out.
         Ok(nanoseconds) => {
-            StructHash::new("Duration").field("Duration", (nanoseconds != 0).then(|| number(nanoseconds))).0
+            StructHash::new("Duration")
+                .field("Duration", (nanoseconds != 0).then(|| number(nanoseconds)))
+                .0
         }
         Err(unreadable) => unreadable,
     });
     let expire_after = spec.effective_expire_after();
-    let expire_after = expire_after.parse().transpose().map(|parsed| match duration(parsed, &expire_after.0) {
-        // Here the struct holds a pointer to the number, so that zero is not left out.
-        Ok(nanoseconds) => StructHash::new("NillableDuration").field("Duration", Some(number(nanoseconds))).0,
-        Err(unreadable) => unreadable,
-    });
+    let expire_after =
+        expire_after
+            .parse()
+            .transpose()
+            .map(|parsed| match duration(parsed, &expire_after.0) {
+                // Here the struct holds a pointer to the number, so that zero is not left out.
+                Ok(nanoseconds) => {
+                    StructHash::new("NillableDuration")
+                        .field("Duration", Some(number(nanoseconds)))
+                        .0
+                }
+                Err(unreadable) => unreadable,
+            });
     StructHash::new("NodeClaimTemplateSpec")
         .field("Taints", taints(&spec.taints, written & TAINTS != 0))
-        .field("StartupTaints", taints(&spec.startup_taints, written & STARTUP_TAINTS != 0))
+        .field(
+            "StartupTaints",
+            taints(&spec.startup_taints, written & STARTUP_TAINTS != 0),
+        )
         .field("NodeClassRef", Some(node_class_ref(&spec.node_class_ref)))
         .field("TerminationGracePeriod", grace)
         .field("ExpireAfter", expire_after)
@@ -178,7 +212,9 @@ fn node_class_ref(reference: &NodeClassReference) -> u64 {
 
 /// Nanoseconds, or the hash of what can't be read.
 fn duration(parsed: Result<SignedDuration, DurationError>, text: &str) -> Result<i64, u64> {
-    let nanoseconds = parsed.ok().and_then(|parsed| i64::try_from(parsed.as_nanos()).ok());
+    let nanoseconds = parsed
+        .ok()
+        .and_then(|parsed| i64::try_from(parsed.as_nanos()).ok());
     nanoseconds.ok_or_else(|| fnv(text.as_bytes()))
 }
 
@@ -213,7 +249,9 @@ fn time(time: Timestamp) -> u64 {
 }
 
 fn map(map: &BTreeMap<String, String>, written: bool) -> Option<u64> {
-    let entries = map.iter().map(|(key, value)| ordered(fnv(key.as_bytes()), fnv(value.as_bytes())));
+    let entries = map
+        .iter()
+        .map(|(key, value)| ordered(fnv(key.as_bytes()), fnv(value.as_bytes())));
     let set = entries.fold(0, |set, entry| set ^ entry);
     (written || !map.is_empty()).then(|| finished(set))
 }
@@ -236,7 +274,9 @@ impl StructHash {
 
     /// Adds a field, unless its value is Go's zero value.
     fn field(self, name: &str, value: Option<u64>) -> Self {
-        value.map_or(Self(self.0), |value| Self(finished(self.0 ^ ordered(fnv(name.as_bytes()), value))))
+        value.map_or(Self(self.0), |value| {
+            Self(finished(self.0 ^ ordered(fnv(name.as_bytes()), value)))
+        })
     }
 }
 

@@ -6,6 +6,11 @@
 
 pub mod claim;
 pub mod drain;
+pub mod hash;
 pub mod invariants;
 pub mod ledger;
 pub mod node;
+pub mod node_class;
+pub mod node_pool;
+
+mod conditions;

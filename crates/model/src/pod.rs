@@ -129,7 +129,7 @@ pub struct TopologySpreadConstraint {
 }
 
 /// A pod affinity or anti-affinity term.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodAffinityTerm {
     /// Node label key.
     pub topology_key: String,

@@ -305,6 +305,27 @@ impl Requirement {
         }
     }
 
+    /// Whether a label may meet both: some value does, or both allow its absence.
+    pub fn meets(&self, other: &Self) -> bool {
+        (self.absence_allowed && other.absence_allowed) || self.intersects(other)
+    }
+
+    /// Whether everything that meets this one meets `other` as well.
+    pub fn implies(&self, other: &Self) -> bool {
+        if self.absence_allowed && !other.absence_allowed {
+            return false;
+        }
+        if !self.complement {
+            return self.values.iter().all(|value| other.has(value));
+        }
+        // Everything but a set implies only another such, with no more excluded and wider bounds.
+        let excluded = |value: &Arc<str>| !self.has(value);
+        other.complement
+            && other.values.iter().all(excluded)
+            && other.greater_than_or_equal.is_none_or(|bound| self.greater_than_or_equal >= Some(bound))
+            && other.less_than_or_equal.is_none_or(|bound| self.less_than_or_equal.is_some_and(|own| own <= bound))
+    }
+
     fn bounds_cross(&self) -> bool {
         self.greater_than_or_equal.zip(self.less_than_or_equal).is_some_and(|(from, to)| from > to)
     }
@@ -451,6 +472,26 @@ mod tests {
         assert_eq!(empty.operator(), Operator::DoesNotExist);
         let absent = read("NotIn", &["a"]).unwrap().intersection(&read("DoesNotExist", &[]).unwrap());
         assert!(absent.is_empty() && !absent.is_contradiction());
+    }
+
+    #[test]
+    fn what_implies_what() {
+        for (a, b, implied) in [
+            (read("In", &["1", "2"]), read("Gt", &["0"]), true),
+            (read("In", &["0", "2"]), read("Gt", &["0"]), false),
+            (read("Gt", &["2"]), read("Exists", &[]), true),
+            (read("Exists", &[]), read("Gt", &["2"]), false),
+            (read("Gt", &["2"]), read("NotIn", &["1"]), true),
+            (read("Gt", &["2"]), read("NotIn", &["5"]), false),
+            (read("NotIn", &["a"]), read("Exists", &[]), false),
+            (read("NotIn", &["a", "b"]), read("NotIn", &["a"]), true),
+            (read("DoesNotExist", &[]), read("NotIn", &["a"]), true),
+            (read("Exists", &[]), read("In", &["a"]), false),
+            (read("Lt", &["3"]), read("Lt", &["4"]), true),
+        ] {
+            let (a, b) = (a.unwrap(), b.unwrap());
+            assert_eq!(a.implies(&b), implied, "{a} implies {b}");
+        }
     }
 
     #[test]

@@ -182,30 +182,32 @@ impl Requirements {
     /// unless it is in `allow_undefined` or absence will do, and common keys must have a value in common.
     /// An empty `allow_undefined` is right for real nodes: what they lack, they lack.
     pub fn compatible(&self, wanted: &Self, allow_undefined: &BTreeSet<String>) -> Result<(), Box<Incompatible>> {
-        for requirement in &wanted.0 {
-            let key = requirement.key();
-            if !requirement.allows_absence() && !self.contains_key(key) && !allow_undefined.contains(key) {
-                return Err(Box::new(Incompatible { key: key.to_owned(), offered: None, wanted: requirement.clone() }));
+        self.first_conflict(wanted, allow_undefined).map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
+    }
+
+    /// The requirement of `wanted` for which [`Self::compatible`] fails, without making words of it. Allocates nothing.
+    pub fn first_conflict<'a>(&self, wanted: &'a Self, allow_undefined: &BTreeSet<String>) -> Option<&'a Requirement> {
+        wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
+            Some(own) => !own.meets(requirement),
+            None => {
+                requirement.is_contradiction()
+                    || !(requirement.allows_absence() || allow_undefined.contains(requirement.key()))
             }
-        }
-        self.intersects(wanted)
+        })
     }
 
     /// Whether the keys that both define have a value in common, or may both be absent. Keys that only one defines are free.
     pub fn intersects(&self, wanted: &Self) -> Result<(), Box<Incompatible>> {
-        for requirement in &wanted.0 {
-            let Some(own) = self.get(requirement.key()) else {
-                if requirement.is_contradiction() {
-                    return Err(incompatible(None, requirement));
-                }
-                continue;
-            };
-            let both_absent = own.allows_absence() && requirement.allows_absence();
-            if !both_absent && !own.intersects(requirement) {
-                return Err(incompatible(Some(own), requirement));
-            }
-        }
-        Ok(())
+        let conflict = wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
+            Some(own) => !own.meets(requirement),
+            None => requirement.is_contradiction(),
+        });
+        conflict.map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
+    }
+
+    /// What a conflict on this requirement is told as.
+    pub fn incompatible(&self, wanted: &Requirement) -> Box<Incompatible> {
+        incompatible(self.get(wanted.key()), wanted)
     }
 
     /// Whether a node with these labels meets every requirement, as kube-scheduler judges it.

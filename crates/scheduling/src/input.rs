@@ -1,9 +1,7 @@
 //! Everything that a solve may look at.
 
 use jiff::Timestamp;
-use karpenter_capi_model::{
-    instance_type::InstanceType, node::Node, node_pool::NodePool, pod::Pod, resources::Resources,
-};
+use karpenter_capi_model::{instance_type::InstanceType, node::Node, node_pool::NodePool, pod::Pod};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,7 +28,8 @@ pub struct Input {
     pub namespaces: BTreeMap<String, BTreeMap<String, String>>,
     /// Facts about volumes.
     pub volumes: Volumes,
-    /// Label keys that nodes of some instance type carry though no NodePool declares them.
+    /// Label keys that are decided by the instance type and not by a NodePool, besides the built-in well-known ones and those
+    /// that some instance type defines. Usually empty.
     pub well_known_labels: BTreeSet<String>,
 }
 
@@ -96,6 +95,3 @@ pub enum VolumeClaim {
     /// It may not, and why.
     Unusable(String),
 }
-
-/// Requests that a NodePool's nodes carry before any pod of a user.
-pub type DaemonOverhead = Resources;

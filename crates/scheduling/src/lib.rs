@@ -3,5 +3,11 @@
 //! Pure: the same input gives the same plan, byte for byte. The crate doesn't know where an instance type came from, and never
 //! reads a clock, the environment or the network.
 
+mod audit;
 pub mod input;
 pub mod plan;
+mod screen;
+mod solve;
+
+pub use audit::{Violation, audit};
+pub use solve::solve;

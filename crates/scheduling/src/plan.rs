@@ -82,8 +82,10 @@ pub struct PendingPod {
 pub struct PendingReason {
     /// None: the pod itself can't be placed by anybody.
     pub node_pool: Option<String>,
-    /// None: the NodePool as a whole.
+    /// None: the NodePool as a whole, or an instance type that no MachineDeployment makes.
     pub machine_deployment: Option<NamespacedName>,
+    /// `InstanceType::name`. None: the NodePool as a whole.
+    pub instance_type: Option<String>,
     /// The typed reason.
     pub code: ReasonCode,
     /// One sentence with the figures: `cpu: needs 9, m1 has 4`.

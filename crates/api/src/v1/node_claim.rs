@@ -12,6 +12,10 @@ use crate::duration::{GoDuration, NillableDuration};
 use crate::schema;
 
 /// What is asked of one node.
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "printer columns share their settings' names"
+)]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.sh",

@@ -15,6 +15,10 @@ use crate::duration::{GoDuration, NillableDuration};
 use crate::schema;
 
 /// What capacity a pool may add, and when its nodes may be taken away again.
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "printer columns share their settings' names"
+)]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.sh",

@@ -1,6 +1,6 @@
-//! The checks of an OpenAPI schema: types, patterns, enumerations, bounds, required fields.
+//! The checks of an `OpenAPI` schema: types, patterns, enumerations, bounds, required fields.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
@@ -12,36 +12,218 @@ use serde_json::Value;
 use super::Errors;
 use crate::{crd, schema};
 
-/// Checks spec and status of an object against the schema of its definition.
-pub(super) fn check<T: Serialize>(crd: &CustomResourceDefinition, object: &T, errors: &mut Errors) {
-    let Some(root) = crd::root_schema(crd) else { return };
-    match serde_json::to_value(object) {
-        Ok(value) => check_value(root, &value, "", errors),
-        Err(error) => errors.add("", "", error.to_string(), "correct the object"),
+/// A definition, ready to check objects against.
+pub(super) struct Definition {
+    schema: Option<JSONSchemaProps>,
+    /// Every pattern of the schema, compiled. All of ours compile; a test sees to it.
+    patterns: BTreeMap<String, Regex>,
+}
+
+impl Definition {
+    pub(super) fn new(crd: &CustomResourceDefinition) -> Self {
+        let schema = crd::root_schema(crd).cloned();
+        let mut patterns = BTreeMap::new();
+        if let Some(schema) = &schema {
+            compile_patterns(schema, &mut patterns);
+        }
+        Self { schema, patterns }
+    }
+
+    /// Checks spec and status of an object.
+    pub(super) fn check<T: Serialize>(&self, object: &T, errors: &mut Errors) {
+        let Some(schema) = &self.schema else { return };
+        match serde_json::to_value(object) {
+            Ok(value) => Checker {
+                patterns: &self.patterns,
+                errors,
+            }
+            .check_value(schema, &value, ""),
+            Err(error) => errors.add("", "", error.to_string(), "correct the object"),
+        }
     }
 }
 
-pub(super) fn check_value(schema: &JSONSchemaProps, value: &Value, path: &str, errors: &mut Errors) {
-    if !has_right_type(schema, value) {
-        let expected = if schema.x_kubernetes_int_or_string == Some(true) {
-            "an integer or a string"
-        } else {
-            schema.type_.as_deref().unwrap_or("something else")
-        };
-        errors.add(
-            path,
-            shown(value),
-            "this has the wrong type",
-            format!("write {expected}"),
-        );
-        return;
+fn compile_patterns(schema: &JSONSchemaProps, patterns: &mut BTreeMap<String, Regex>) {
+    if let Some(pattern) = &schema.pattern
+        && let Ok(compiled) = Regex::new(pattern)
+    {
+        patterns.insert(pattern.clone(), compiled);
     }
-    match value {
-        Value::Object(fields) => check_object(schema, fields, path, errors),
-        Value::Array(items) => check_array(schema, items, path, errors),
-        Value::String(text) => check_string(schema, text, path, errors),
-        Value::Number(number) => check_number(schema, number, path, errors),
-        Value::Null | Value::Bool(_) => {}
+    for property in schema
+        .properties
+        .iter()
+        .flat_map(|properties| properties.values())
+    {
+        compile_patterns(property, patterns);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
+        compile_patterns(items, patterns);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &schema.additional_properties {
+        compile_patterns(values, patterns);
+    }
+}
+
+struct Checker<'a> {
+    patterns: &'a BTreeMap<String, Regex>,
+    errors: &'a mut Errors,
+}
+
+impl Checker<'_> {
+    fn check_value(&mut self, schema: &JSONSchemaProps, value: &Value, path: &str) {
+        if !has_right_type(schema, value) {
+            let expected = if schema.x_kubernetes_int_or_string == Some(true) {
+                "an integer or a string"
+            } else {
+                schema.type_.as_deref().unwrap_or("something else")
+            };
+            self.errors.add(
+                path,
+                shown(value),
+                "this has the wrong type",
+                format!("write {expected}"),
+            );
+            return;
+        }
+        match value {
+            Value::Object(fields) => self.check_object(schema, fields, path),
+            Value::Array(items) => self.check_array(schema, items, path),
+            Value::String(text) => self.check_string(schema, text, path),
+            Value::Number(number) => self.check_number(schema, number, path),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    fn check_object(
+        &mut self,
+        schema: &JSONSchemaProps,
+        fields: &serde_json::Map<String, Value>,
+        path: &str,
+    ) {
+        for required in schema
+            .required
+            .iter()
+            .flatten()
+            .filter(|required| !fields.contains_key(*required))
+        {
+            self.errors.add(
+                join(path, required),
+                "",
+                "this field is required",
+                format!("set {}", join(path, required)),
+            );
+        }
+        if let Some(most) = schema.max_properties.filter(|most| count(fields.len()) > *most) {
+            self.errors.add(
+                path,
+                fields.len(),
+                "there are too many entries",
+                format!("keep at most {most}"),
+            );
+        }
+        let properties = schema.properties.as_ref();
+        for (name, value) in fields {
+            if let Some(property) = properties.and_then(|properties| properties.get(name)) {
+                self.check_value(property, value, &join(path, name));
+            } else if let Some(JSONSchemaPropsOrBool::Schema(values)) = &schema.additional_properties {
+                self.check_value(values, value, &format!("{path}[{name}]"));
+            }
+        }
+    }
+
+    fn check_array(&mut self, schema: &JSONSchemaProps, items: &[Value], path: &str) {
+        if let Some(most) = schema.max_items.filter(|most| count(items.len()) > *most) {
+            self.errors.add(
+                path,
+                format!("{} entries", items.len()),
+                "the list is too long",
+                format!("keep at most {most}"),
+            );
+        }
+        if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
+            for (index, value) in items.iter().enumerate() {
+                self.check_value(item, value, &format!("{path}[{index}]"));
+            }
+        }
+        let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
+        let identity = |item: &Value| match schema.x_kubernetes_list_type.as_deref() {
+            Some("set") => Some(item.to_string()),
+            Some("map") => Some(format!(
+                "{:?}",
+                keys.iter().map(|key| item.get(key)).collect::<Vec<_>>()
+            )),
+            _ => None,
+        };
+        let mut seen = BTreeSet::new();
+        for (index, item) in items.iter().enumerate() {
+            if identity(item).is_some_and(|identity| !seen.insert(identity)) {
+                self.errors.add(
+                    format!("{path}[{index}]"),
+                    shown(item),
+                    "this entry stands there twice",
+                    "keep one of them",
+                );
+            }
+        }
+    }
+
+    fn check_string(&mut self, schema: &JSONSchemaProps, text: &str, path: &str) {
+        let length = count(text.chars().count());
+        if let Some(most) = schema.max_length.filter(|most| length > *most) {
+            self.errors.add(
+                path,
+                text,
+                format!("this has {length} characters"),
+                format!("write at most {most}"),
+            );
+        }
+        if let Some(least) = schema.min_length.filter(|least| length < *least) {
+            self.errors.add(
+                path,
+                text,
+                format!("this has {length} characters"),
+                format!("write at least {least}"),
+            );
+        }
+        if let Some(allowed) = &schema.enum_
+            && allowed
+                .iter()
+                .all(|allowed| allowed.0 != Value::String(text.to_owned()))
+        {
+            let allowed: Vec<&str> = allowed.iter().filter_map(|allowed| allowed.0.as_str()).collect();
+            self.errors.add(
+                path,
+                text,
+                "this value isn't known",
+                format!("use one of {}", allowed.join(", ")),
+            );
+        }
+        if let Some(pattern) = &schema.pattern {
+            let matches = self
+                .patterns
+                .get(pattern)
+                .is_none_or(|compiled| compiled.is_match(text));
+            if !matches {
+                self.errors
+                    .add(path, text, "this doesn't have the right form", remedy(pattern));
+            }
+        }
+    }
+
+    fn check_number(&mut self, schema: &JSONSchemaProps, number: &serde_json::Number, path: &str) {
+        let Some(value) = number.as_f64() else { return };
+        if let Some(least) = schema.minimum.filter(|least| value < *least) {
+            self.errors.add(
+                path,
+                number,
+                "this is too small",
+                format!("write at least {least}"),
+            );
+        }
+        if let Some(most) = schema.maximum.filter(|most| value > *most) {
+            self.errors
+                .add(path, number, "this is too great", format!("write at most {most}"));
+        }
     }
 }
 
@@ -57,135 +239,6 @@ fn has_right_type(schema: &JSONSchemaProps, value: &Value) -> bool {
         Some("number") => value.is_number(),
         Some("boolean") => value.is_boolean(),
         _ => true,
-    }
-}
-
-fn check_object(
-    schema: &JSONSchemaProps,
-    fields: &serde_json::Map<String, Value>,
-    path: &str,
-    errors: &mut Errors,
-) {
-    for required in schema
-        .required
-        .iter()
-        .flatten()
-        .filter(|required| !fields.contains_key(*required))
-    {
-        errors.add(
-            join(path, required),
-            "",
-            "this field is required",
-            format!("set {}", join(path, required)),
-        );
-    }
-    if let Some(most) = schema.max_properties.filter(|most| count(fields.len()) > *most) {
-        errors.add(
-            path,
-            fields.len(),
-            "there are too many entries",
-            format!("keep at most {most}"),
-        );
-    }
-    let properties = schema.properties.as_ref();
-    for (name, value) in fields {
-        if let Some(property) = properties.and_then(|properties| properties.get(name)) {
-            check_value(property, value, &join(path, name), errors);
-        } else if let Some(JSONSchemaPropsOrBool::Schema(values)) = &schema.additional_properties {
-            check_value(values, value, &format!("{path}[{name}]"), errors);
-        }
-    }
-}
-
-fn check_array(schema: &JSONSchemaProps, items: &[Value], path: &str, errors: &mut Errors) {
-    if let Some(most) = schema.max_items.filter(|most| count(items.len()) > *most) {
-        errors.add(
-            path,
-            format!("{} entries", items.len()),
-            "the list is too long",
-            format!("keep at most {most}"),
-        );
-    }
-    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &schema.items {
-        for (index, value) in items.iter().enumerate() {
-            check_value(item, value, &format!("{path}[{index}]"), errors);
-        }
-    }
-    let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
-    let identity = |item: &Value| match schema.x_kubernetes_list_type.as_deref() {
-        Some("set") => Some(item.to_string()),
-        Some("map") => Some(
-            keys.iter()
-                .map(|key| format!("{key}={:?} ", item.get(key)))
-                .collect(),
-        ),
-        _ => None,
-    };
-    let mut seen = BTreeSet::new();
-    for (index, item) in items.iter().enumerate() {
-        if identity(item).is_some_and(|identity| !seen.insert(identity)) {
-            errors.add(
-                format!("{path}[{index}]"),
-                shown(item),
-                "this entry stands there twice",
-                "keep one of them",
-            );
-        }
-    }
-}
-
-fn check_string(schema: &JSONSchemaProps, text: &str, path: &str, errors: &mut Errors) {
-    let length = count(text.chars().count());
-    if let Some(most) = schema.max_length.filter(|most| length > *most) {
-        errors.add(
-            path,
-            text,
-            format!("this has {length} characters"),
-            format!("write at most {most}"),
-        );
-    }
-    if let Some(least) = schema.min_length.filter(|least| length < *least) {
-        errors.add(
-            path,
-            text,
-            format!("this has {length} characters"),
-            format!("write at least {least}"),
-        );
-    }
-    if let Some(allowed) = &schema.enum_
-        && allowed
-            .iter()
-            .all(|allowed| allowed.0 != Value::String(text.to_owned()))
-    {
-        let allowed: Vec<&str> = allowed.iter().filter_map(|allowed| allowed.0.as_str()).collect();
-        errors.add(
-            path,
-            text,
-            "this value isn't known",
-            format!("use one of {}", allowed.join(", ")),
-        );
-    }
-    if let Some(pattern) = &schema.pattern {
-        // Every pattern of ours compiles; a test sees to it.
-        let matches = Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(text));
-        if !matches {
-            errors.add(path, text, "this doesn't have the right form", remedy(pattern));
-        }
-    }
-}
-
-fn check_number(schema: &JSONSchemaProps, number: &serde_json::Number, path: &str, errors: &mut Errors) {
-    let Some(value) = number.as_f64() else { return };
-    if let Some(least) = schema.minimum.filter(|least| value < *least) {
-        errors.add(
-            path,
-            number,
-            "this is too small",
-            format!("write at least {least}"),
-        );
-    }
-    if let Some(most) = schema.maximum.filter(|most| value > *most) {
-        errors.add(path, number, "this is too great", format!("write at most {most}"));
     }
 }
 

@@ -78,6 +78,12 @@ async fn users_have_the_rights_of_their_groups_and_a_killed_api_server_comes_bac
             Ok(maps.get("kept").await?)
         })
         .await?;
+
+        plane.pause(Component::ApiServer)?;
+        let answer = tokio::time::timeout(Duration::from_secs(2), maps.get("kept")).await;
+        plane.resume(Component::ApiServer)?;
+        ensure!(answer.is_err(), "a paused API server answers");
+        wait::eventually("it answers again", MINUTE, async || Ok(maps.get("kept").await?)).await?;
         plane.all_alive()
     })
     .await
@@ -89,10 +95,16 @@ async fn a_component_that_ends_early_is_reported_and_its_log_is_kept() -> Result
     let error = format!("{:#}", ControlPlane::start(options).await.unwrap_err());
     assert!(error.contains("kube-scheduler ended early"), "{error}");
     assert!(error.contains("unknown flag: --no-such-flag"), "{error}");
-    let log = error.lines().find_map(|line| line.strip_prefix("end of ")?.strip_suffix(':')).context("no log is named")?;
+    let log = error
+        .lines()
+        .find_map(|line| line.strip_prefix("end of ")?.strip_suffix(':'))
+        .context("no log is named")?;
     let kept = fs::read_to_string(log)?;
     assert!(kept.contains("no-such-flag"), "{kept}");
-    let state = Path::new(log).ancestors().nth(2).context("a log outside of a plane's folder")?;
+    let state = Path::new(log)
+        .ancestors()
+        .nth(2)
+        .context("a log outside of a plane's folder")?;
     Ok(fs::remove_dir_all(state)?)
 }
 

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::v1alpha1::ClusterAPINodeClass;
 use crate::validation::{FieldError, validate_node_class};
 
-fn errors_of(spec: Value) -> Vec<FieldError> {
+fn errors_of(spec: &Value) -> Vec<FieldError> {
     let class: ClusterAPINodeClass = serde_json::from_value(json!({
         "apiVersion": "karpenter.cluster.x-k8s.io/v1alpha1",
         "kind": "ClusterAPINodeClass",
@@ -25,8 +25,8 @@ fn a_full_class_is_valid() {
         "registrationTimeout": "1h",
         "driftPolicy": "ClusterAPI",
     });
-    assert_eq!(errors_of(spec), vec![]);
-    assert_eq!(errors_of(json!({})), vec![]);
+    assert_eq!(errors_of(&spec), vec![]);
+    assert_eq!(errors_of(&json!({})), vec![]);
 }
 
 #[test]
@@ -52,10 +52,7 @@ fn what_is_wrong_in_a_class_is_named() {
             "spec.scalableResourceSelector.matchExpressions[0].operator",
         ),
     ] {
-        let fields: Vec<_> = errors_of(spec.clone())
-            .into_iter()
-            .map(|error| error.field)
-            .collect();
+        let fields: Vec<_> = errors_of(&spec).into_iter().map(|error| error.field).collect();
         assert_eq!(fields, [field], "{spec}");
     }
 }

@@ -13,17 +13,13 @@ fn a_minimal_pool_is_valid() {
 }
 
 #[track_caller]
-fn budget_is_accepted(budget: Value) {
-    assert_eq!(
-        errors_of(&with(BUDGETS, json!([budget.clone()]))),
-        vec![],
-        "{budget}"
-    );
+fn budget_is_accepted(budget: &Value) {
+    assert_eq!(errors_of(&with(BUDGETS, json!([budget]))), vec![], "{budget}");
 }
 
 #[track_caller]
-fn budget_is_refused(budget: Value, field: &str) {
-    let error = only_error(&with(BUDGETS, json!([budget.clone()])));
+fn budget_is_refused(budget: &Value, field: &str) {
+    let error = only_error(&with(BUDGETS, json!([budget])));
     assert_eq!(
         error.field,
         format!("spec.disruption.budgets[0].{field}"),
@@ -35,21 +31,21 @@ fn budget_is_refused(budget: Value, field: &str) {
 #[test]
 fn edge_values_of_a_budgets_nodes() {
     for nodes in ["0", "7", "100%", "0%"] {
-        budget_is_accepted(json!({ "nodes": nodes }));
+        budget_is_accepted(&json!({ "nodes": nodes }));
     }
     for nodes in ["101%", "-1", "5.5%", ""] {
-        budget_is_refused(json!({ "nodes": nodes }), "nodes");
+        budget_is_refused(&json!({ "nodes": nodes }), "nodes");
     }
 }
 
 #[test]
 fn edge_values_of_a_budgets_duration() {
     for duration in ["10h5m", "30m", "160h", "8h0m0s"] {
-        budget_is_accepted(json!({ "nodes": "1", "schedule": "@daily", "duration": duration }));
+        budget_is_accepted(&json!({ "nodes": "1", "schedule": "@daily", "duration": duration }));
     }
     for duration in ["30s", "1d", "9999999999h"] {
         budget_is_refused(
-            json!({ "nodes": "1", "schedule": "@daily", "duration": duration }),
+            &json!({ "nodes": "1", "schedule": "@daily", "duration": duration }),
             "duration",
         );
     }
@@ -58,7 +54,7 @@ fn edge_values_of_a_budgets_duration() {
 #[test]
 fn edge_values_of_a_budgets_schedule() {
     for schedule in ["@daily", "0 9 * * mon-fri"] {
-        budget_is_accepted(json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }));
+        budget_is_accepted(&json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }));
     }
     for schedule in [
         "0 9 * *",
@@ -67,7 +63,7 @@ fn edge_values_of_a_budgets_schedule() {
         "CRON_TZ=Europe/Berlin 0 9 * * *",
     ] {
         budget_is_refused(
-            json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }),
+            &json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }),
             "schedule",
         );
     }
@@ -75,19 +71,19 @@ fn edge_values_of_a_budgets_schedule() {
 
 #[test]
 fn schedule_and_duration_come_in_pairs() {
-    budget_is_accepted(json!({ "nodes": "1" }));
-    budget_is_refused(json!({ "nodes": "1", "schedule": "@daily" }), "duration");
-    budget_is_refused(json!({ "nodes": "1", "duration": "1h" }), "schedule");
+    budget_is_accepted(&json!({ "nodes": "1" }));
+    budget_is_refused(&json!({ "nodes": "1", "schedule": "@daily" }), "duration");
+    budget_is_refused(&json!({ "nodes": "1", "duration": "1h" }), "schedule");
 }
 
 #[test]
 fn edge_values_of_a_budgets_reasons() {
-    budget_is_accepted(json!({ "nodes": "1", "reasons": ["Empty", "Drifted", "Underutilized"] }));
+    budget_is_accepted(&json!({ "nodes": "1", "reasons": ["Empty", "Drifted", "Underutilized"] }));
     for reason in ["Expired", ""] {
-        budget_is_refused(json!({ "nodes": "1", "reasons": [reason] }), "reasons[0]");
+        budget_is_refused(&json!({ "nodes": "1", "reasons": [reason] }), "reasons[0]");
     }
     budget_is_refused(
-        json!({ "nodes": "1", "reasons": ["Empty", "Empty"] }),
+        &json!({ "nodes": "1", "reasons": ["Empty", "Empty"] }),
         "reasons[1]",
     );
 }
@@ -116,8 +112,8 @@ fn one_bad_cron_line_is_named_by_its_exact_text_and_its_place() {
 }
 
 #[track_caller]
-fn requirement_is(requirement: Value, expected: Result<(), &str>) {
-    let errors = errors_of(&with(REQUIREMENTS, json!([requirement.clone()])));
+fn requirement_is(requirement: &Value, expected: Result<(), &str>) {
+    let errors = errors_of(&with(REQUIREMENTS, json!([requirement])));
     match expected {
         Ok(()) => assert_eq!(errors, vec![], "{requirement}"),
         Err(field) => {
@@ -134,26 +130,26 @@ fn requirement_is(requirement: Value, expected: Result<(), &str>) {
 #[test]
 fn operators_demand_their_values() {
     let zone = "topology.kubernetes.io/zone";
-    requirement_is(json!({ "key": zone, "operator": "In", "values": ["a"] }), Ok(()));
-    requirement_is(json!({ "key": zone, "operator": "In" }), Err(".values"));
+    requirement_is(&json!({ "key": zone, "operator": "In", "values": ["a"] }), Ok(()));
+    requirement_is(&json!({ "key": zone, "operator": "In" }), Err(".values"));
     requirement_is(
-        json!({ "key": zone, "operator": "NotIn", "values": ["a"] }),
+        &json!({ "key": zone, "operator": "NotIn", "values": ["a"] }),
         Ok(()),
     );
-    requirement_is(json!({ "key": zone, "operator": "Exists" }), Ok(()));
-    requirement_is(json!({ "key": zone, "operator": "DoesNotExist" }), Ok(()));
+    requirement_is(&json!({ "key": zone, "operator": "Exists" }), Ok(()));
+    requirement_is(&json!({ "key": zone, "operator": "DoesNotExist" }), Ok(()));
     requirement_is(
-        json!({ "key": zone, "operator": "Near", "values": ["a"] }),
+        &json!({ "key": zone, "operator": "Near", "values": ["a"] }),
         Err(".operator"),
     );
     for operator in ["Gt", "Lt", "Gte", "Lte"] {
         requirement_is(
-            json!({ "key": "example.com/cpu", "operator": operator, "values": ["0"] }),
+            &json!({ "key": "example.com/cpu", "operator": operator, "values": ["0"] }),
             Ok(()),
         );
         for values in [json!([]), json!(["1", "2"]), json!(["many"]), json!(["1.5"])] {
             requirement_is(
-                json!({ "key": "example.com/cpu", "operator": operator, "values": values }),
+                &json!({ "key": "example.com/cpu", "operator": operator, "values": values }),
                 Err(".values"),
             );
         }
@@ -180,23 +176,23 @@ fn a_negative_bound_is_refused_as_bound_and_as_label_value() {
 fn min_values_must_be_reachable() {
     let key = "node.kubernetes.io/instance-type";
     requirement_is(
-        json!({ "key": key, "operator": "In", "values": ["a", "b"], "minValues": 2 }),
+        &json!({ "key": key, "operator": "In", "values": ["a", "b"], "minValues": 2 }),
         Ok(()),
     );
     requirement_is(
-        json!({ "key": key, "operator": "In", "values": ["a"], "minValues": 2 }),
+        &json!({ "key": key, "operator": "In", "values": ["a"], "minValues": 2 }),
         Err(".minValues"),
     );
     requirement_is(
-        json!({ "key": key, "operator": "Exists", "minValues": 50 }),
+        &json!({ "key": key, "operator": "Exists", "minValues": 50 }),
         Ok(()),
     );
     requirement_is(
-        json!({ "key": key, "operator": "Exists", "minValues": 51 }),
+        &json!({ "key": key, "operator": "Exists", "minValues": 51 }),
         Err(".minValues"),
     );
     requirement_is(
-        json!({ "key": key, "operator": "Exists", "minValues": 0 }),
+        &json!({ "key": key, "operator": "Exists", "minValues": 0 }),
         Err(".minValues"),
     );
 }
@@ -204,9 +200,9 @@ fn min_values_must_be_reachable() {
 #[test]
 fn keys_of_requirements_are_checked() {
     let exists = |key: &str| json!({ "key": key, "operator": "Exists" });
-    requirement_is(exists("karpenter.sh/capacity-type"), Ok(()));
-    requirement_is(exists("karpenter.cluster.x-k8s.io/anything"), Ok(()));
-    requirement_is(exists("beta.kubernetes.io/arch"), Ok(()));
+    requirement_is(&exists("karpenter.sh/capacity-type"), Ok(()));
+    requirement_is(&exists("karpenter.cluster.x-k8s.io/anything"), Ok(()));
+    requirement_is(&exists("beta.kubernetes.io/arch"), Ok(()));
     for key in [
         "karpenter.sh/nodepool",
         "karpenter.sh/initialized",
@@ -217,21 +213,21 @@ fn keys_of_requirements_are_checked() {
         "example.com/",
         "Example.com/a",
     ] {
-        requirement_is(exists(key), Err(".key"));
+        requirement_is(&exists(key), Err(".key"));
     }
-    requirement_is(exists(&format!("example.com/{}", "a".repeat(64))), Err(".key"));
-    requirement_is(exists(&format!("example.com/{}", "a".repeat(63))), Ok(()));
+    requirement_is(&exists(&format!("example.com/{}", "a".repeat(64))), Err(".key"));
+    requirement_is(&exists(&format!("example.com/{}", "a".repeat(63))), Ok(()));
 }
 
 #[test]
 fn values_of_requirements_are_label_values() {
     let requirement =
         |value: &str| json!({ "key": "example.com/a", "operator": "In", "values": ["ok", value] });
-    requirement_is(requirement(""), Ok(()));
-    requirement_is(requirement(&"a".repeat(63)), Ok(()));
-    requirement_is(requirement(&"a".repeat(64)), Err(".values[1]"));
-    requirement_is(requirement("a b"), Err(".values[1]"));
-    requirement_is(requirement("-a"), Err(".values[1]"));
+    requirement_is(&requirement(""), Ok(()));
+    requirement_is(&requirement(&"a".repeat(63)), Ok(()));
+    requirement_is(&requirement(&"a".repeat(64)), Err(".values[1]"));
+    requirement_is(&requirement("a b"), Err(".values[1]"));
+    requirement_is(&requirement("-a"), Err(".values[1]"));
 }
 
 #[test]
@@ -244,10 +240,10 @@ fn capacity_types_must_exist_unless_others_remain() {
         }
         requirement
     };
-    requirement_is(requirement(&["spot", "on-demand", "reserved"], None), Ok(()));
-    requirement_is(requirement(&["spot", "preemptible"], None), Ok(()));
-    requirement_is(requirement(&["preemptible"], None), Err(".values"));
-    requirement_is(requirement(&["spot", "preemptible"], Some(2)), Err(".values"));
+    requirement_is(&requirement(&["spot", "on-demand", "reserved"], None), Ok(()));
+    requirement_is(&requirement(&["spot", "preemptible"], None), Ok(()));
+    requirement_is(&requirement(&["preemptible"], None), Err(".values"));
+    requirement_is(&requirement(&["spot", "preemptible"], Some(2)), Err(".values"));
     let warnings = warn_node_pool(&pool(&with(
         REQUIREMENTS,
         json!([requirement(&["spot", "preemptible"], None)]),

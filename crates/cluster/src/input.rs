@@ -1,0 +1,121 @@
+//! From a picture to the input of `solve`. The operator and the simulator call the same function.
+
+mod daemons;
+mod deployments;
+mod nodes;
+mod pods;
+mod pools;
+mod volumes;
+
+use crate::snapshot::Snapshot;
+use jiff::Timestamp;
+use karpenter_capi_api::names::labels;
+use karpenter_capi_catalog::{CatalogEntry, Facts};
+use karpenter_capi_model::name::NamespacedName;
+use karpenter_capi_scheduling::input::{Input, Options};
+use karpenter_capi_scheduling::plan::Warning;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use deployments::Scope;
+
+/// Where the objects come from, and so what may be expected of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A live cluster: a pod counts when kube-scheduler has marked it, a NodePool when its conditions say that it is ready.
+    Cluster,
+    /// Files: neither marks nor conditions are needed; NodePools and node classes are judged by their specs.
+    Files,
+}
+
+/// What isn't in the picture.
+#[derive(Clone, Debug)]
+pub struct InputOptions {
+    /// The time.
+    pub now: Timestamp,
+    /// Where the objects come from.
+    pub origin: Origin,
+    /// The Cluster that MachineDeployments must belong to.
+    pub scope: Scope,
+    /// Policies of scheduling.
+    pub scheduling: Options,
+    /// What is known of MachineDeployments besides their objects.
+    pub facts: BTreeMap<NamespacedName, Facts>,
+    /// Nodes and NodeClaims that a command under way takes away.
+    pub marked: BTreeSet<String>,
+}
+
+/// The input of `solve`, and what it was made from.
+#[derive(Clone, Debug)]
+pub struct ProvisioningInput {
+    /// The input.
+    pub input: Input,
+    /// Every MachineDeployment that a node class takes.
+    pub catalog: BTreeMap<NamespacedName, CatalogEntry>,
+    /// Claims by assigned MachineDeployment that change its replicas: see [`Books`].
+    pub books: BTreeMap<NamespacedName, Books>,
+    /// What a person should know; sorted.
+    pub warnings: Vec<Warning>,
+}
+
+/// How the claims that are there will change a MachineDeployment's replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Books {
+    /// Assigned and not yet counted: each will add one.
+    pub to_enter: i64,
+    /// Counted and being deleted: each will take one away.
+    pub to_leave: i64,
+}
+
+/// Makes the input. The same picture and options give the same input.
+pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> ProvisioningInput {
+    let mut warnings = Warnings::default();
+    let books = deployments::books(snapshot);
+    let deployments = deployments::read(snapshot, options, &books);
+    let nodes = nodes::read(snapshot, options, &deployments, &mut warnings);
+    let pods = pods::read(snapshot, options, &nodes.views, &mut warnings);
+    let pools = pools::read(snapshot, options, &deployments, &nodes.usage, &mut warnings);
+    let catalog: BTreeMap<_, _> = deployments
+        .into_iter()
+        .filter(|(name, _)| pools.taken.contains(name))
+        .map(|(name, deployment)| (name, deployment.entry))
+        .collect();
+    for entry in catalog.values() {
+        for warning in &entry.warnings {
+            warnings.add(format!("MachineDeployment/{}", entry.name), warning.message.clone());
+        }
+    }
+    let mut well_known_labels: BTreeSet<String> = labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
+    well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
+    let volumes = volumes::read(snapshot, &pods.wanting);
+    let input = Input {
+        now: options.now,
+        options: options.scheduling.clone(),
+        pods: pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model)).collect(),
+        bound_pods: pods.bound,
+        daemon_pods: daemons::read(snapshot),
+        nodes: nodes.views,
+        node_pools: pools.pools,
+        instance_types: pools.instance_types,
+        namespaces: pods.namespaces,
+        volumes,
+        well_known_labels,
+    };
+    ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
+}
+
+/// Collects what a person should know.
+#[derive(Debug, Default)]
+struct Warnings(BTreeSet<Warning>);
+
+impl Warnings {
+    fn add(&mut self, object: impl Into<String>, message: impl Into<String>) {
+        self.0.insert(Warning { object: object.into(), message: message.into() });
+    }
+
+    fn sorted(self) -> Vec<Warning> {
+        self.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! MachineDeployments with what belongs to them, read once each.
+
+use super::{Books, InputOptions};
+use crate::snapshot::Snapshot;
+use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, controller_of_kind};
+use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_catalog::{CatalogEntry, CatalogInput, Facts, catalog};
+use karpenter_capi_lifecycle::ledger::{Entry, Ledger};
+use karpenter_capi_model::name::NamespacedName;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The Cluster that is scaled. Without a name everything is in scope.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// `spec.clusterName` of its MachineDeployments.
+    pub cluster_name: Option<String>,
+    /// Their namespace.
+    pub namespace: Option<String>,
+}
+
+impl Scope {
+    /// Whether a MachineDeployment belongs to the Cluster.
+    pub fn includes(&self, deployment: &MachineDeployment) -> bool {
+        self.namespace.as_ref().is_none_or(|own| deployment.metadata.namespace.as_ref() == Some(own))
+            && self.cluster_name.as_ref().is_none_or(|own| deployment.spec.cluster_name == *own)
+    }
+}
+
+/// A MachineDeployment and what it offers.
+#[derive(Clone, Debug)]
+pub(super) struct Deployment {
+    pub(super) object: Arc<MachineDeployment>,
+    pub(super) entry: CatalogEntry,
+}
+
+/// Everything in scope, whether a node class takes it or not: a claim may still be assigned to what is no longer a member.
+pub(super) fn read(
+    snapshot: &Snapshot,
+    options: &InputOptions,
+    books: &BTreeMap<NamespacedName, Books>,
+) -> BTreeMap<NamespacedName, Deployment> {
+    let mut sets: BTreeMap<NamespacedName, Vec<Arc<MachineSet>>> = BTreeMap::new();
+    let mut deployment_of_set = BTreeMap::new();
+    for (name, set) in snapshot.machine_sets.iter() {
+        if let Some(owner) = controller_of_kind(&set.metadata, "MachineDeployment") {
+            let owner = NamespacedName::new(name.namespace.clone(), owner.name.clone());
+            deployment_of_set.insert(name.clone(), owner.clone());
+            sets.entry(owner).or_default().push(Arc::clone(set));
+        }
+    }
+    let mut machines: BTreeMap<&NamespacedName, Vec<Arc<Machine>>> = BTreeMap::new();
+    for (name, machine) in snapshot.machines.iter() {
+        let set = controller_of_kind(&machine.metadata, "MachineSet");
+        let set = set.map(|set| NamespacedName::new(name.namespace.clone(), set.name.clone()));
+        if let Some(owner) = set.and_then(|set| deployment_of_set.get(&set)) {
+            machines.entry(owner).or_default().push(Arc::clone(machine));
+        }
+    }
+    let in_scope = snapshot.machine_deployments.iter().filter(|(_, deployment)| options.scope.includes(deployment));
+    in_scope
+        .map(|(name, object)| {
+            let namespace = name.namespace.as_str();
+            let cluster = NamespacedName::new(namespace, object.spec.cluster_name.clone());
+            let reference = &object.spec.template.spec.infrastructure_ref;
+            let mut facts: Facts = options.facts.get(name).cloned().unwrap_or_default();
+            facts.claims_to_enter = books.get(name).map_or(0, |books| books.to_enter);
+            let entry = catalog(&CatalogInput {
+                machine_deployment: object,
+                infrastructure_template: snapshot.infrastructure_template(namespace, reference).map(Arc::as_ref),
+                machine_sets: sets.get(name).map(Vec::as_slice).unwrap_or_default(),
+                machines: machines.get(name).map(Vec::as_slice).unwrap_or_default(),
+                cluster: snapshot.clusters.get(&cluster).map(Arc::as_ref),
+                facts: &facts,
+                now: options.now,
+            });
+            (name.clone(), Deployment { object: Arc::clone(object), entry })
+        })
+        .collect()
+}
+
+/// What each MachineDeployment's claims will still do to its replicas, by the rules of the ledger.
+pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
+    let mut all: BTreeMap<NamespacedName, Books> = BTreeMap::new();
+    for claim in snapshot.node_claims.values().filter(|claim| claim.spec.node_class_ref.is_ours()) {
+        let Some(name) = assigned(claim) else { continue };
+        let Some(deployment) = snapshot.machine_deployments.get(&name) else { continue };
+        let ledger = annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let counted = ledger.contains(&Entry::of(claim)) || was_bound(claim);
+        let deleting = claim.metadata.deletion_timestamp.is_some();
+        let takes_no_replica = [annotations::ADOPT, annotations::REPLACES]
+            .iter()
+            .any(|key| annotation(&claim.metadata, key).is_some());
+        let released = annotation(&claim.metadata, annotations::RELEASE) == Some("true");
+        let books = all.entry(name).or_default();
+        match (counted, deleting) {
+            (false, false) if !takes_no_replica => books.to_enter += 1,
+            (true, true) if !released => books.to_leave += 1,
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The MachineDeployment that a claim is assigned to.
+pub(super) fn assigned(claim: &NodeClaim) -> Option<NamespacedName> {
+    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?.parse().ok()
+}
+
+/// Whether a Machine was ever bound to the claim: such a claim never enters a ledger again.
+fn was_bound(claim: &NodeClaim) -> bool {
+    annotation(&claim.metadata, annotations::MACHINE).is_some()
+        || claim.status.as_ref().is_some_and(|status| status.provider_id.is_some())
+}
+
+fn annotation<'a>(
+    metadata: &'a k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    key: &str,
+) -> Option<&'a str> {
+    metadata.annotations.as_ref()?.get(key).map(String::as_str)
+}

@@ -1,0 +1,248 @@
+//! What every reconcile has at hand.
+
+use crate::events::Events;
+use crate::facts::FactBook;
+use crate::metrics::Metrics;
+use crate::provisioner::Trigger;
+use crate::queue::Queue;
+use crate::watch::Change;
+use crate::{Clients, Scope, Settings};
+use k8s_openapi::api::core::v1::ObjectReference;
+use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
+use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::v1::{NodeClaim, NodePool};
+use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
+use karpenter_capi_cluster::index::Index;
+use karpenter_capi_cluster::object::{Kind, Object};
+use karpenter_capi_lifecycle::ledger::{MachineView, assigned};
+use karpenter_capi_model::name::NamespacedName;
+use kube::core::Resource;
+use kube::{Api, Client};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Status that sums up many objects is written at most this often.
+const SUMMARY_DELAY: Duration = Duration::from_secs(1);
+
+/// Work queues by what their keys name.
+pub(crate) struct Queues {
+    pub(crate) node_classes: Queue<String>,
+    pub(crate) node_pools: Queue<String>,
+    pub(crate) node_claims: Queue<String>,
+    pub(crate) nodes: Queue<String>,
+    pub(crate) machine_deployments: Queue<NamespacedName>,
+    pub(crate) templates: Queue<crate::templates::TemplateKind>,
+}
+
+/// Clients, the index, settings, and ways to ask for work and to tell what happened. No lock in it is held across an await.
+pub(crate) struct Context {
+    pub(crate) workload: Client,
+    pub(crate) management: Client,
+    pub(crate) scope: Scope,
+    pub(crate) settings: Settings,
+    pub(crate) index: Index,
+    pub(crate) facts: FactBook,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) queues: Queues,
+    pub(crate) trigger: Trigger,
+    /// In the workload cluster.
+    pub(crate) events: Events,
+    /// In the management cluster.
+    pub(crate) management_events: Events,
+}
+
+impl Context {
+    pub(crate) fn new(clients: Clients, scope: Scope, settings: Settings, metrics: Arc<Metrics>, queues: Queues) -> Self {
+        Self {
+            events: Events::new(clients.workload.clone()),
+            management_events: Events::new(clients.management.clone()),
+            workload: clients.workload,
+            management: clients.management,
+            scope,
+            settings,
+            index: Index::new(),
+            facts: FactBook::default(),
+            metrics,
+            queues,
+            trigger: Trigger::default(),
+        }
+    }
+
+    pub(crate) fn node_claims(&self) -> Api<NodeClaim> {
+        Api::all(self.workload.clone())
+    }
+
+    pub(crate) fn node_pools(&self) -> Api<NodePool> {
+        Api::all(self.workload.clone())
+    }
+
+    pub(crate) fn node_classes(&self) -> Api<ClusterAPINodeClass> {
+        Api::all(self.workload.clone())
+    }
+
+    pub(crate) fn nodes(&self) -> Api<k8s_openapi::api::core::v1::Node> {
+        Api::all(self.workload.clone())
+    }
+
+    /// A kind of Cluster API, in the one namespace that we may look at.
+    pub(crate) fn capi<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = CapiVersion, Scope = kube::core::DynamicResourceScope>,
+    {
+        Api::namespaced_with(self.management.clone(), &self.scope.namespace, &self.scope.version)
+    }
+
+    /// Asks for everything that a change may concern.
+    pub(crate) fn changed(&self, change: Change) {
+        match change {
+            Change::Object(object) => self.object_changed(&object),
+            Change::Anew(kind) => self.kind_anew(kind),
+        }
+    }
+
+    fn object_changed(&self, object: &Object) {
+        match object {
+            Object::Pod(pod) => {
+                if pod.object.spec.as_ref().is_none_or(|spec| spec.node_name.is_none()) {
+                    self.trigger.pod(&pod.model.uid);
+                }
+            }
+            Object::Node(node) => self.node_changed(node),
+            Object::NodeClaim(claim) => {
+                self.claim_changed(claim);
+            }
+            Object::NodePool(pool) => {
+                self.queues.node_pools.add(name(pool.as_ref()));
+                self.trigger.anything();
+            }
+            Object::ClusterAPINodeClass(class) => {
+                self.queues.node_classes.add(name(class.as_ref()));
+                self.trigger.anything();
+            }
+            Object::MachineDeployment(deployment) => {
+                self.machine_deployment_changed(deployment);
+            }
+            Object::MachineSet(set) => {
+                if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
+                    let namespace = set.metadata.namespace.clone().unwrap_or_default();
+                    self.queues.machine_deployments.add(NamespacedName::new(namespace, owner.name.clone()));
+                }
+            }
+            Object::Machine(machine) => self.machine_changed(machine),
+            Object::Cluster(_) => self.kind_anew(Kind::MachineDeployment),
+            Object::InfrastructureTemplate(_) => self.node_classes_changed(),
+            Object::DaemonSet(_)
+            | Object::Deployment(_)
+            | Object::ReplicaSet(_)
+            | Object::StatefulSet(_)
+            | Object::PersistentVolume(_)
+            | Object::PersistentVolumeClaim(_)
+            | Object::StorageClass(_)
+            | Object::CSINode(_)
+            | Object::VolumeAttachment(_)
+            | Object::PodDisruptionBudget(_)
+            | Object::PriorityClass(_)
+            | Object::Namespace(_)
+            | Object::LimitRange(_)
+            | Object::RuntimeClass(_)
+            | Object::Service(_) => {}
+        }
+    }
+
+    fn node_changed(&self, node: &k8s_openapi::api::core::v1::Node) {
+        self.queues.nodes.add(name(node));
+        let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        let snapshot = self.index.snapshot();
+        for claim in snapshot.node_claims.values() {
+            let known = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
+            if provider_id.is_some() && known == provider_id {
+                self.claim_changed(claim);
+            }
+        }
+    }
+
+    fn claim_changed(&self, claim: &NodeClaim) {
+        self.queues.node_claims.add(name(claim));
+        if let Some(deployment) = assigned(claim) {
+            self.queues.machine_deployments.add(deployment);
+        }
+        if let Some(pool) = claim.metadata.labels.as_ref().and_then(|labels| labels.get(karpenter_capi_api::names::labels::NODEPOOL)) {
+            self.queues.node_pools.add_after(pool.clone(), SUMMARY_DELAY);
+        }
+    }
+
+    fn machine_deployment_changed(&self, deployment: &MachineDeployment) {
+        self.queues.machine_deployments.add(key(deployment));
+        let reference = &deployment.spec.template.spec.infrastructure_ref;
+        if !reference.kind.is_empty() {
+            let kind = crate::templates::TemplateKind { group: reference.api_group.clone(), kind: reference.kind.clone() };
+            self.queues.templates.add(kind);
+        }
+        self.node_classes_changed();
+    }
+
+    fn machine_changed(&self, machine: &Machine) {
+        if let Some(deployment) = MachineView::machine_deployment(machine) {
+            self.queues.machine_deployments.add(deployment);
+        }
+        let owner = machine.metadata.annotations.as_ref().and_then(|all| all.get(annotations::NODECLAIM));
+        if let Some((claim, _)) = owner.and_then(|owner| owner.split_once('/')) {
+            self.queues.node_claims.add(claim.to_owned());
+        }
+    }
+
+    fn node_classes_changed(&self) {
+        for class in self.index.snapshot().node_classes.values() {
+            self.queues.node_classes.add_after(name(class.as_ref()), SUMMARY_DELAY);
+        }
+    }
+
+    /// A new list may have missed deletions, so everything that hangs on the kind is looked at.
+    fn kind_anew(&self, kind: Kind) {
+        let snapshot = self.index.snapshot();
+        match kind {
+            Kind::MachineDeployment | Kind::MachineSet | Kind::Machine | Kind::NodeClaim | Kind::Cluster => {
+                snapshot.machine_deployments.values().for_each(|deployment| self.machine_deployment_changed(deployment));
+                snapshot.node_claims.values().for_each(|claim| self.claim_changed(claim));
+            }
+            Kind::Node => snapshot.node_claims.values().for_each(|claim| self.claim_changed(claim)),
+            Kind::NodePool | Kind::ClusterAPINodeClass => {
+                self.node_classes_changed();
+                snapshot.node_pools.values().for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
+            }
+            _ => {}
+        }
+        self.trigger.anything();
+    }
+
+    /// The Cluster, once it was seen.
+    pub(crate) fn cluster(&self) -> Option<Arc<Cluster>> {
+        let key = NamespacedName::new(&self.scope.namespace, &self.scope.cluster);
+        self.index.snapshot().clusters.get(&key).cloned()
+    }
+
+    /// How events name an object of Cluster API.
+    pub(crate) fn capi_reference<K>(&self, object: &K) -> ObjectReference
+    where
+        K: Resource<DynamicType = CapiVersion>,
+    {
+        object.object_ref(&self.scope.version)
+    }
+}
+
+/// The name of an object.
+pub(crate) fn name<K: Resource>(object: &K) -> String {
+    object.meta().name.clone().unwrap_or_default()
+}
+
+/// Namespace and name of an object.
+pub(crate) fn key<K: Resource>(object: &K) -> NamespacedName {
+    NamespacedName::new(object.meta().namespace.clone().unwrap_or_default(), name(object))
+}
+
+/// Everything of Cluster API that carries that MachineDeployment's label: its Machines and MachineSets.
+pub(crate) fn of_machine_deployment(deployment: &NamespacedName) -> kube::api::ListParams {
+    let label = karpenter_capi_api::names::labels::DEPLOYMENT_NAME;
+    kube::api::ListParams::default().labels(&format!("{label}={}", deployment.name))
+}
+

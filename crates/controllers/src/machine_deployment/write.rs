@@ -1,0 +1,142 @@
+//! One write each, with the precondition that it was decided under.
+
+use crate::context::Context;
+use crate::error::{Attempt, Error, is_not_found};
+use crate::facts::Lesson;
+use jiff::Timestamp;
+use karpenter_capi_api::capi::{Machine, MachineDeployment};
+use karpenter_capi_api::names::{annotations, finalizers, managers};
+use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, MachineRef, Waiting, Write};
+use karpenter_capi_model::name::NamespacedName;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::Resource;
+use serde_json::{Value, json};
+
+/// Makes the write. Not found is an ordinary outcome where the object was to go anyway; a conflict is returned, and everything is
+/// observed anew.
+pub(super) async fn write(
+    context: &Context,
+    name: &NamespacedName,
+    deployment: Option<&MachineDeployment>,
+    write: Write,
+) -> Result<(), Error> {
+    match write {
+        Write::Bind { machine, claim } => {
+            tracing::info!(claim = claim.name, machine = %machine.name, "binding Machine");
+            let annotations = json!({ annotations::NODECLAIM: claim.to_string(), annotations::PRE_TERMINATE_HOOK: "" });
+            patch_machine(context, &machine, managers::HOOK, &annotations).await
+        }
+        Write::RecordMachine { claim, machine } => record_machine(context, &claim, &machine).await,
+        Write::EndClaim { claim, reason, message } => end_claim(context, name, &claim, reason, &message).await,
+        Write::ExcludeDrain { machine } => {
+            // A manager of its own: what belongs to the end of a Machine must not hang on the hook's.
+            let annotations = json!({
+                annotations::EXCLUDE_NODE_DRAINING: "",
+                annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH: "",
+            });
+            patch_machine(context, &machine, managers::TERMINATION, &annotations).await
+        }
+        Write::DeleteMachine { machine } => delete_machine(context, &machine).await,
+        Write::UpdateLedger { resource_version, ledger, replicas } => {
+            let text = (!ledger.is_empty()).then(|| ledger.to_string());
+            let mut patch = json!({
+                "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
+            });
+            if let Some(replicas) = replicas {
+                patch["spec"] = json!({ "replicas": replicas });
+            }
+            let before = deployment.and_then(|deployment| deployment.spec.replicas);
+            tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
+            let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
+            let patched = context.capi::<MachineDeployment>().patch(&name.name, &params, &Patch::Merge(&patch)).await;
+            patched.attempt(|| format!("patch MachineDeployment {name}")).map(drop)
+        }
+        Write::ReleaseHook { machine } => {
+            tracing::info!(machine = %machine.name, "releasing Machine");
+            let annotations = json!({ annotations::PRE_TERMINATE_HOOK: Value::Null });
+            match patch_machine(context, &machine, managers::HOOK, &annotations).await {
+                Err(Error::Request { source, .. }) if is_not_found(&source) => Ok(()),
+                result => result,
+            }
+        }
+        Write::FinishClaim { claim } => finish_claim(context, &claim).await,
+    }
+}
+
+async fn patch_machine(context: &Context, machine: &MachineRef, manager: &str, annotations: &Value) -> Result<(), Error> {
+    let metadata = json!({ "resourceVersion": machine.resource_version, "uid": machine.uid, "annotations": annotations });
+    let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    let patched = context.capi::<Machine>().patch(&machine.name.name, &params, &patch).await;
+    patched.attempt(|| format!("patch Machine {}", machine.name)).map(drop)
+}
+
+async fn record_machine(context: &Context, claim: &ClaimRef, machine: &NamespacedName) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "uid": claim.uid, "annotations": { annotations::MACHINE: machine.to_string() } } });
+    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
+    match context.node_claims().patch(&claim.name, &params, &Patch::Merge(&patch)).await {
+        Ok(claim) => {
+            context.index.assume(claim, Timestamp::now());
+            Ok(())
+        }
+        Err(error) if is_not_found(&error) => Ok(()),
+        Err(error) => Err(error).attempt(|| format!("patch NodeClaim {}", claim.name)),
+    }
+}
+
+async fn end_claim(
+    context: &Context,
+    deployment: &NamespacedName,
+    claim: &ClaimRef,
+    reason: EndReason,
+    message: &str,
+) -> Result<(), Error> {
+    let (told, counted) = match reason {
+        EndReason::InsufficientCapacity => ("InsufficientCapacityError", "insufficient_capacity"),
+        EndReason::ScaledByOthers => ("ScaledByOthers", "scaled_by_others"),
+        EndReason::MachineLost => ("MachineLost", "machine_lost"),
+    };
+    if reason == EndReason::InsufficientCapacity {
+        context.facts.learn(deployment, Lesson::OutOfCapacity, message.to_owned(), Timestamp::now());
+    }
+    crate::node_claim::delete(context, &claim.name, &claim.uid, told, counted, message).await
+}
+
+async fn delete_machine(context: &Context, machine: &MachineRef) -> Result<(), Error> {
+    tracing::info!(machine = %machine.name, "deleting Machine");
+    let preconditions = Preconditions { uid: Some(machine.uid.clone()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match context.capi::<Machine>().delete(&machine.name.name, &params).await {
+        Err(error) if is_not_found(&error) => Ok(()),
+        result => result.attempt(|| format!("delete Machine {}", machine.name)).map(drop),
+    }
+}
+
+/// Takes only our finalizer off, by a patch of the metadata: a whole update would send the immutable spec, too.
+pub(crate) async fn finish_claim(context: &Context, claim: &ClaimRef) -> Result<(), Error> {
+    let Some(present) = context.index.snapshot().node_claim(&claim.name).cloned() else { return Ok(()) };
+    let mut left = present.metadata.finalizers.clone().unwrap_or_default();
+    left.retain(|finalizer| finalizer != finalizers::TERMINATION);
+    if present.metadata.finalizers.as_ref().is_none_or(|before| before.len() == left.len()) {
+        return Ok(());
+    }
+    let version = &present.metadata.resource_version;
+    let patch = json!({ "metadata": { "uid": claim.uid, "resourceVersion": version, "finalizers": left } });
+    let params = PatchParams { field_manager: Some(managers::TERMINATION.to_owned()), ..PatchParams::default() };
+    match context.node_claims().patch(&claim.name, &params, &Patch::Merge(&patch)).await {
+        Ok(_) => {
+            tracing::info!(claim = claim.name, "NodeClaim is finished");
+            context.metrics.node_claim_terminated(&present);
+            Ok(())
+        }
+        Err(error) if is_not_found(&error) => Ok(()),
+        Err(error) => Err(error).attempt(|| format!("take the finalizer off NodeClaim {}", claim.name)),
+    }
+}
+
+/// Says on the claim what it waits for.
+pub(super) async fn tell_waiting(context: &Context, waiting: &Waiting) {
+    if let Some(claim) = context.index.snapshot().node_claim(&waiting.claim.name) {
+        context.events.normal(&claim.object_ref(&()), "AwaitingMachineDeployment", waiting.message.clone()).await;
+    }
+}

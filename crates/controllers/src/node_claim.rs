@@ -1,0 +1,187 @@
+//! A NodeClaim's shell: read what belongs to it, decide, write Node, status, evictions.
+
+mod terminate;
+
+use crate::context::Context;
+use crate::error::{Attempt, Error, is_not_found};
+use crate::facts::Lesson;
+use crate::queue::Outcome;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node;
+use karpenter_capi_api::capi::Machine;
+use karpenter_capi_api::names::{GROUP, finalizers, managers};
+use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus};
+use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
+use karpenter_capi_catalog::CatalogEntry;
+use karpenter_capi_lifecycle::claim::{Observed, Promise, TimedOut, Timeouts, progress};
+use karpenter_capi_lifecycle::ledger::{assigned, bound};
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::Resource;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Follows one claim.
+pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
+    let Some(claim) = context.index.snapshot().node_claim(&name).cloned() else { return Ok(None) };
+    // Claims of other Karpenters stand beside ours in the same kind.
+    if claim.spec.node_class_ref.group != GROUP {
+        return Ok(None);
+    }
+    if claim.metadata.deletion_timestamp.is_some() {
+        return terminate::terminate(&context, &claim).await;
+    }
+    if !has_finalizer(&claim) {
+        add_finalizer(&context, &claim).await?;
+    }
+    follow(&context, &claim).await
+}
+
+async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
+    let machine = machine_of(context, claim);
+    let nodes = nodes_of(context, claim, machine.as_deref());
+    let nodes: Vec<&Node> = nodes.iter().map(Arc::as_ref).collect();
+    let entry = assigned(claim).and_then(|name| crate::catalog::entry(context, &name));
+    let promise = entry.as_ref().map(promise);
+    let now = Timestamp::now();
+    let step = progress(&Observed {
+        now,
+        claim,
+        machine: machine.as_deref(),
+        nodes: &nodes,
+        promise: promise.as_ref(),
+        timeouts: timeouts(context, claim, entry.as_ref()),
+    });
+    if let Some((what, message)) = step.timed_out {
+        return time_out(context, claim, what, &message, now).await;
+    }
+    if let Some(change) = &step.node {
+        match crate::node::patch(context, change).await {
+            Ok(node) => context.metrics.node_patched(claim, &node),
+            // Somebody wrote to the Node, or it is gone: what was decided no longer holds.
+            Err(error) => return Err(error).attempt(|| format!("patch Node {}", change.node)),
+        }
+    }
+    write_status(context, claim, step.status).await?;
+    Ok(step.look_again.map(wait))
+}
+
+/// The Machine that the claim names, as the index has it.
+fn machine_of(context: &Context, claim: &NodeClaim) -> Option<Arc<Machine>> {
+    context.index.snapshot().machines.get(&bound(claim)?).cloned()
+}
+
+/// Every Node with the provider ID of the claim or its Machine.
+fn nodes_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> Vec<Arc<Node>> {
+    let own = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
+    let Some(provider_id) = machine.and_then(|machine| machine.spec.provider_id.as_deref()).or(own) else { return vec![] };
+    let snapshot = context.index.snapshot();
+    let has_it = |node: &&Arc<Node>| node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(provider_id);
+    snapshot.nodes.values().filter(has_it).cloned().collect()
+}
+
+fn promise(entry: &CatalogEntry) -> Promise {
+    let of = &entry.instance_type;
+    Promise { capacity: of.capacity.to_quantities(), allocatable: of.capacity.allocatable(&of.overhead).to_quantities() }
+}
+
+fn timeouts(context: &Context, claim: &NodeClaim, entry: Option<&CatalogEntry>) -> Timeouts {
+    if let Some(timeout) = entry.and_then(|entry| entry.launch_timeout) {
+        return Timeouts { launch: timeout, registration: timeout };
+    }
+    let class = context.index.snapshot().node_class(&claim.spec.node_class_ref.name).cloned();
+    let of_class = |timeout: Option<&karpenter_capi_api::duration::GoDuration>| {
+        timeout.and_then(|timeout| timeout.parse().ok()).filter(SignedDuration::is_positive).unwrap_or(DEFAULT_TIMEOUT)
+    };
+    let spec = class.as_ref().map(|class| &class.spec);
+    Timeouts {
+        launch: of_class(spec.and_then(|spec| spec.launch_timeout.as_ref())),
+        registration: of_class(spec.and_then(|spec| spec.registration_timeout.as_ref())),
+    }
+}
+
+async fn time_out(context: &Context, claim: &NodeClaim, what: TimedOut, message: &str, now: Timestamp) -> Outcome {
+    let (reason, counted) = match what {
+        TimedOut::Launch => ("LaunchTimedOut", "launch_timeout"),
+        TimedOut::Registration => ("RegistrationTimedOut", "registration_timeout"),
+    };
+    if let Some(deployment) = assigned(claim) {
+        context.facts.learn(&deployment, Lesson::LaunchTimedOut, format!("a claim was {message}"), now);
+    }
+    let uid = claim.metadata.uid.as_deref().unwrap_or_default();
+    delete(context, &crate::context::name(claim), uid, reason, counted, message).await?;
+    Ok(None)
+}
+
+/// Deletes a claim, tells why, and counts it.
+pub(crate) async fn delete(
+    context: &Context,
+    name: &str,
+    uid: &str,
+    reason: &str,
+    counted: &str,
+    message: &str,
+) -> Result<(), Error> {
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match context.node_claims().delete(name, &params).await {
+        Ok(_) => {}
+        Err(error) if is_not_found(&error) => return Ok(()),
+        Err(error) => return Err(error).attempt(|| format!("delete NodeClaim {name}")),
+    }
+    tracing::info!(claim = name, reason, "deleted NodeClaim: {message}");
+    if let Some(claim) = context.index.snapshot().node_claim(name) {
+        context.metrics.node_claim_disrupted(claim, counted);
+        context.events.warning(&claim.object_ref(&()), reason, message.to_owned()).await;
+    }
+    Ok(())
+}
+
+fn has_finalizer(claim: &NodeClaim) -> bool {
+    claim.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION)
+}
+
+/// Claims of ours are made with it; one that a person made gets it here.
+async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Error> {
+    let mut all = claim.metadata.finalizers.clone().unwrap_or_default();
+    all.push(finalizers::TERMINATION.to_owned());
+    let name = crate::context::name(claim);
+    let patch = json!({ "metadata": {
+        "uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version, "finalizers": all,
+    } });
+    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
+    let patched = context.node_claims().patch(&name, &params, &Patch::Merge(&patch)).await;
+    let patched = patched.attempt(|| format!("add the finalizer to NodeClaim {name}"))?;
+    context.index.assume(patched, Timestamp::now());
+    Ok(())
+}
+
+/// Writes the status where it differs, under the version that it was decided on.
+async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimStatus) -> Result<(), Error> {
+    if claim.status.as_ref() == Some(&status) {
+        return Ok(());
+    }
+    let name = crate::context::name(claim);
+    // A finalizer that was added in this pass has raised the version.
+    let snapshot = context.index.snapshot();
+    let version = snapshot.node_claim(&name).and_then(|claim| claim.metadata.resource_version.clone());
+    let patch = json!({ "metadata": { "uid": claim.metadata.uid, "resourceVersion": version }, "status": status });
+    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
+    match context.node_claims().patch_status(&name, &params, &Patch::Merge(&patch)).await {
+        Ok(patched) => {
+            context.metrics.node_claim_conditions(claim, &patched);
+            context.index.assume(patched, Timestamp::now());
+            // The ledger looks at Drained, and nobody else tells it.
+            if let Some(deployment) = assigned(claim) {
+                context.queues.machine_deployments.add(deployment);
+            }
+            Ok(())
+        }
+        Err(error) if is_not_found(&error) => Ok(()),
+        Err(error) => Err(error).attempt(|| format!("write the status of NodeClaim {name}")),
+    }
+}
+
+fn wait(duration: SignedDuration) -> Duration {
+    Duration::try_from(duration).unwrap_or(Duration::from_secs(1))
+}

@@ -1,0 +1,74 @@
+//! What the status of a NodePool and of a node class have in common.
+
+use karpenter_capi_api::condition::{self, Condition};
+
+/// The longest that one part of a message may be, in characters: an annotation that is quoted may have 256 KiB.
+const PART_LIMIT: usize = 1024;
+/// The longest that the parts of a message may be together, in bytes. The API server takes 32768 characters.
+const LIST_LIMIT: usize = 8192;
+
+/// Status of a root condition: `True` if all its dependents are, `False` if one is, else `Unknown`. Missing is `Unknown`.
+pub(crate) fn root_status(conditions: &[Condition], dependents: &[&str]) -> &'static str {
+    if dependents
+        .iter()
+        .all(|dependent| condition::is_true(conditions, dependent))
+    {
+        condition::TRUE
+    } else if dependents
+        .iter()
+        .any(|dependent| condition::is_false(conditions, dependent))
+    {
+        condition::FALSE
+    } else {
+        condition::UNKNOWN
+    }
+}
+
+/// The text, or as much of it as a status should hold and how much is left out.
+pub(crate) fn clipped(text: &str) -> String {
+    match text.char_indices().nth(PART_LIMIT) {
+        None => text.to_owned(),
+        Some((end, _)) => {
+            let (kept, rest) = text.split_at(end);
+            format!("{kept}… ({} more characters)", rest.chars().count())
+        }
+    }
+}
+
+/// The parts, joined by semicolons; if there are too many, how many more there are.
+pub(crate) fn listed(parts: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    let mut left_out = 0_usize;
+    for part in parts {
+        let part = clipped(&part);
+        if left_out > 0 || text.len() + part.len() > LIST_LIMIT {
+            left_out += 1;
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(&part);
+    }
+    if left_out > 0 {
+        format!("{text}; and {left_out} more")
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_says_how_much_is_left_out() {
+        assert_eq!(listed(["a".to_owned(), "b".to_owned()]), "a; b");
+        let clip = clipped(&"ü".repeat(PART_LIMIT + 7));
+        assert!(clip.ends_with("ü… (7 more characters)"), "{clip}");
+        let many = listed((0..1000).map(|index| format!("{index:0100}")));
+        assert!(many.len() < 2 * LIST_LIMIT);
+        let shown = many.split("; ").count() - 1;
+        assert!(many.ends_with(&format!("; and {} more", 1000 - shown)), "{many}");
+    }
+}
