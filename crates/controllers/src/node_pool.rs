@@ -1,0 +1,72 @@
+//! NodePools: hash, usage, readiness.
+
+use crate::context::{Context, name};
+use crate::error::{Attempt, Error, is_not_found};
+use crate::queue::Outcome;
+use jiff::Timestamp;
+use karpenter_capi_api::names::managers;
+use karpenter_capi_api::v1::NodePool;
+use karpenter_capi_api::validation::validate_node_pool;
+use karpenter_capi_lifecycle::hash::hash_annotations;
+use karpenter_capi_lifecycle::node_pool::{Observed, counted, desired_status};
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use std::sync::Arc;
+
+/// Brings one pool's annotations and status up to date.
+pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
+    let snapshot = context.index.snapshot();
+    let Some(object) = snapshot.node_pool(&pool) else {
+        context.metrics.forget_node_pool(&pool);
+        return Ok(None);
+    };
+    if !object.spec.template.spec.node_class_ref.is_ours() {
+        return Ok(None);
+    }
+    write_hashes(&context, object).await?;
+    let claims = snapshot.node_claims.values().map(Arc::as_ref);
+    let counted = counted(&pool, claims, snapshot.nodes.values().map(Arc::as_ref));
+    for amount in &counted.unreadable {
+        tracing::warn!(node_pool = pool, "{amount}");
+    }
+    let class = snapshot.node_class(&object.spec.template.spec.node_class_ref.name);
+    let errors = validate_node_pool(object);
+    let observed = Observed { errors: &errors, node_class: class.map(Arc::as_ref), counted: Some(&counted) };
+    context.metrics.node_pool(&pool, &counted.resources, &object.spec.limits);
+    if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
+        let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });
+        let params = PatchParams { field_manager: Some(managers::NODEPOOL.to_owned()), ..PatchParams::default() };
+        match context.node_pools().patch_status(&pool, &params, &Patch::Merge(&patch)).await {
+            Ok(patched) => context.index.assume(patched, Timestamp::now()),
+            Err(error) if is_not_found(&error) => {}
+            Err(error) => return Err(error).attempt(|| format!("write the status of NodePool {pool}")),
+        }
+        context.trigger.anything();
+    }
+    Ok(None)
+}
+
+/// The claims first: a claim whose version is older than its pool's would never be judged.
+async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
+    let snapshot = context.index.snapshot();
+    let updates = hash_annotations(pool, snapshot.node_claims.values().map(Arc::as_ref));
+    let params = PatchParams { field_manager: Some(managers::NODEPOOL.to_owned()), ..PatchParams::default() };
+    for (claim, annotations) in &updates.node_claims {
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        match context.node_claims().patch(claim, &params, &Patch::Merge(&patch)).await {
+            Ok(patched) => context.index.assume(patched, Timestamp::now()),
+            Err(error) if is_not_found(&error) => {}
+            Err(error) => return Err(error).attempt(|| format!("write the hash of NodeClaim {claim}")),
+        }
+    }
+    if !updates.node_pool.is_empty() {
+        let pool = name(pool);
+        let patch = json!({ "metadata": { "annotations": updates.node_pool } });
+        match context.node_pools().patch(&pool, &params, &Patch::Merge(&patch)).await {
+            Ok(patched) => context.index.assume(patched, Timestamp::now()),
+            Err(error) if is_not_found(&error) => {}
+            Err(error) => return Err(error).attempt(|| format!("write the hash of NodePool {pool}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Pending pods in, NodeClaims out: batch, take a picture, solve off the async threads, create what was planned.
+
+mod claim;
+mod report;
+mod trigger;
+
+pub(crate) use trigger::Trigger;
+
+use crate::context::Context;
+use crate::error::{Attempt, Error, chain};
+use jiff::Timestamp;
+use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
+use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
+use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
+use karpenter_capi_scheduling::solve;
+use kube::api::PostParams;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Most instance types that a claim lists, as upstream.
+const MAX_INSTANCE_TYPES: usize = 600;
+/// Pods without a place are tried again after this long, even if nothing changed.
+const AGAIN: Duration = Duration::from_secs(10);
+/// Own writes that no watch shows for this long were missed by it.
+const ASSUMED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+
+/// Runs until `stop`.
+pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
+    loop {
+        let settings = (context.settings.batch_idle, context.settings.batch_max);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = context.trigger.batch(settings.0, settings.1) => {}
+        }
+        let again = match pass(&context).await {
+            Ok(pending) => pending,
+            Err(error) => {
+                tracing::error!(error = %chain(&error), "provisioning failed");
+                true
+            }
+        };
+        if again {
+            context.trigger.anything_after(AGAIN);
+        }
+    }
+}
+
+/// One pass. Returns whether pods were left without a place.
+async fn pass(context: &Arc<Context>) -> Result<bool, Error> {
+    let now = Timestamp::now();
+    context.index.expire_assumed(now.saturating_sub(ASSUMED_FOR).unwrap_or(now));
+    let snapshot = context.index.snapshot();
+    let options = input_options(context, now);
+    let started = Instant::now();
+    // The decision takes as long as it takes; the async threads serve health checks and watches meanwhile.
+    let solved = tokio::task::spawn_blocking(move || {
+        let provisioning = provisioning_input(&snapshot, &options);
+        let plan = if provisioning.input.pods.is_empty() { Plan::default() } else { solve(&provisioning.input) };
+        (provisioning, plan)
+    });
+    let (provisioning, plan) = solved.await.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
+    report::measure(context, &provisioning, &plan, started.elapsed());
+    if provisioning.input.pods.is_empty() {
+        return Ok(false);
+    }
+    tracing::info!(
+        pods = provisioning.input.pods.len(),
+        node_claims = plan.node_claims.len(),
+        on_existing = plan.placements.iter().map(|placement| placement.pods.len()).sum::<usize>(),
+        pending = plan.pending.len(),
+        milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "computed a plan"
+    );
+    create_all(context, &provisioning, &plan).await?;
+    report::tell(context, &plan).await;
+    Ok(!plan.pending.is_empty())
+}
+
+fn input_options(context: &Context, now: Timestamp) -> InputOptions {
+    InputOptions {
+        now,
+        origin: Origin::Cluster,
+        scope: Scope {
+            cluster_name: Some(context.scope.cluster.clone()),
+            namespace: Some(context.scope.namespace.clone()),
+        },
+        scheduling: Options {
+            preference_policy: context.settings.preference_policy,
+            min_values_policy: context.settings.min_values_policy,
+            reserved_offering_mode: ReservedOfferingMode::Strict,
+            max_instance_types: MAX_INSTANCE_TYPES,
+        },
+        facts: context.facts.all(),
+        marked: BTreeSet::new(),
+    }
+}
+
+/// Creates the claims one after the other: the ledger waits for all of a MachineDeployment's anyway, and a refusal of one is its own.
+async fn create_all(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) -> Result<(), Error> {
+    let mut first_error = None;
+    for planned in &plan.node_claims {
+        if let Err(error) = create(context, provisioning, planned).await {
+            tracing::error!(node_pool = planned.node_pool, error = %chain(&error), "could not create a NodeClaim");
+            first_error = first_error.or(Some(error));
+        }
+    }
+    first_error.map_or(Ok(()), Err)
+}
+
+async fn create(context: &Context, provisioning: &ProvisioningInput, planned: &PlannedNodeClaim) -> Result<(), Error> {
+    let snapshot = context.index.snapshot();
+    let Some(pool) = snapshot.node_pool(&planned.node_pool) else { return Ok(()) };
+    let Some(claim) = claim::of_plan(planned, pool, &provisioning.catalog) else { return Ok(()) };
+    let params = PostParams { field_manager: Some(karpenter_capi_api::names::managers::PROVISIONER.to_owned()), ..PostParams::default() };
+    let created = context.node_claims().create(&params, &claim).await;
+    let created = created.attempt(|| format!("create a NodeClaim of NodePool {}", planned.node_pool))?;
+    tracing::info!(
+        claim = created.metadata.name,
+        node_pool = planned.node_pool,
+        machine_deployment = claim.metadata.annotations.as_ref().and_then(|all| all.get(karpenter_capi_api::names::annotations::MACHINE_DEPLOYMENT)),
+        pods = planned.pods.len(),
+        "created NodeClaim"
+    );
+    context.metrics.node_claim_created(&planned.node_pool, "provisioned", planned.min_values_relaxed);
+    report::nominate(context, &created, &planned.pods).await;
+    context.index.assume(created.clone(), Timestamp::now());
+    context.changed(crate::watch::Change::Object(created.into()));
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! What people and metrics are told of a pass.
+
+use crate::context::Context;
+use k8s_openapi::api::core::v1::ObjectReference;
+use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_cluster::input::ProvisioningInput;
+use karpenter_capi_model::name::NamespacedName;
+use karpenter_capi_scheduling::plan::{PendingPod, Plan};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Nominations told one by one in a pass, as upstream limits its events; beyond it only the claims are told.
+const TOLD_PODS: usize = 100;
+/// Most distinct reasons in one event.
+const TOLD_REASONS: usize = 5;
+
+/// Sets the metrics of a pass.
+pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan: &Plan, took: Duration) {
+    context.metrics.scheduled(took, provisioning.input.pods.len(), plan.pending.len());
+    context.metrics.cluster_nodes(provisioning.input.nodes.len());
+}
+
+/// Tells each pod where it is to start, or why it has no place.
+pub(super) async fn tell(context: &Context, plan: &Plan) {
+    for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
+        for pod in placement.pods.iter().take(TOLD_PODS) {
+            let message = format!("Pod should schedule on: nodeclaim/{}", placement.node);
+            context.events.normal(&pod_reference(pod), "Nominated", message).await;
+        }
+    }
+    for pending in plan.pending.iter().take(TOLD_PODS) {
+        context.events.warning(&pod_reference(&pending.pod), "FailedScheduling", sentence(pending)).await;
+    }
+}
+
+/// Tells the pods of a new claim.
+pub(super) async fn nominate(context: &Context, claim: &NodeClaim, pods: &[NamespacedName]) {
+    let name = claim.metadata.name.as_deref().unwrap_or_default();
+    for pod in pods.iter().take(TOLD_PODS) {
+        let message = format!("Pod should schedule on: nodeclaim/{name}");
+        context.events.normal(&pod_reference(pod), "Nominated", message).await;
+    }
+}
+
+/// Equal reasons once, with the number of MachineDeployments that gave them.
+fn sentence(pending: &PendingPod) -> String {
+    let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
+    for reason in &pending.reasons {
+        *counted.entry(&reason.message).or_default() += 1;
+    }
+    let more = counted.len().saturating_sub(TOLD_REASONS);
+    let mut parts: Vec<String> = counted
+        .into_iter()
+        .take(TOLD_REASONS)
+        .map(|(message, count)| if count > 1 { format!("{message} ({count} times)") } else { message.to_owned() })
+        .collect();
+    if more > 0 {
+        parts.push(format!("and {more} further reasons"));
+    }
+    format!("Failed to schedule pod: {}", parts.join("; "))
+}
+
+fn pod_reference(pod: &NamespacedName) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        name: Some(pod.name.clone()),
+        namespace: Some(pod.namespace.clone()),
+        ..ObjectReference::default()
+    }
+}
