@@ -3,10 +3,12 @@
 //! * [`index`]: a synchronous index of objects; own writes count at once and are dropped when the watch has caught up.
 //! * [`snapshot`]: an immutable picture of the index, cheap to take.
 //! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
+//! * [`claim`]: from a planned claim to the NodeClaim that is created.
 //! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
 //!
 //! The crate decides nothing and is never asynchronous; it reads neither clock, nor network, nor disk.
 
+pub mod claim;
 pub mod files;
 pub mod index;
 pub mod input;

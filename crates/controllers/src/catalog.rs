@@ -34,15 +34,26 @@ fn read(context: &Context, snapshot: &Snapshot, deployment: &MachineDeployment) 
     let sets: Vec<Arc<MachineSet>> = snapshot.machine_sets.values().filter(owned).cloned().collect();
     let made = |machine: &&Arc<Machine>| MachineView::machine_deployment(machine).as_ref() == Some(&name);
     let machines: Vec<Arc<Machine>> = snapshot.machines.values().filter(made).cloned().collect();
+    of(context, deployment, &sets, &machines)
+}
+
+/// What a MachineDeployment offers, with its MachineSets and Machines as they were read.
+pub(crate) fn of(
+    context: &Context,
+    deployment: &MachineDeployment,
+    machine_sets: &[Arc<MachineSet>],
+    machines: &[Arc<Machine>],
+) -> CatalogEntry {
+    let name = key(deployment);
+    let snapshot = context.index.snapshot();
     let template = snapshot.infrastructure_template(&name.namespace, &deployment.spec.template.spec.infrastructure_ref);
     let cluster = context.cluster();
     catalog(&CatalogInput {
         machine_deployment: deployment,
         infrastructure_template: template.map(Arc::as_ref),
-        machine_sets: &sets,
-        machines: &machines,
+        machine_sets,
+        machines,
         cluster: cluster.as_deref(),
-        observed_allocatable: None,
         facts: &context.facts.of(&name),
         now: Timestamp::now(),
     })

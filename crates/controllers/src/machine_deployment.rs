@@ -11,7 +11,6 @@ use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::v1::NodeClaim;
-use karpenter_capi_catalog::{CatalogInput, catalog};
 use karpenter_capi_lifecycle::claim::is_drained;
 use karpenter_capi_lifecycle::ledger::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed, assigned, step};
 use karpenter_capi_model::name::NamespacedName;
@@ -55,7 +54,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: Name
     // Claims from the index are at least as old as what is read now: a claim that has just come is seen in the next step.
     let live = read(&context, &name).await?;
     let now = Timestamp::now();
-    let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live, now));
+    let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live));
     let sets: Vec<_> = live.sets.iter().map(|set| MachineSetView::of(set)).collect();
     let machines: Vec<_> = live.machines.iter().map(|machine| MachineView::of(machine)).collect();
     let claims: Vec<_> = claims.iter().map(|claim| claim_view(&context, claim, &live)).collect();
@@ -74,7 +73,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: Name
         context.facts.learn(&name, Lesson::ScaledByOthers, message, now);
     }
     if let Some(deployment) = &deployment {
-        context.metrics.machine_deployment(&name.namespace, &name.name, deployment.replicas, deployment.ledger.len());
+        let (replicas, claims) = (i32::try_from(deployment.replicas), usize::try_from(deployment.ledger.len()));
+        context.metrics.machine_deployment(&name.namespace, &name.name, replicas.unwrap_or(i32::MAX), claims.unwrap_or_default());
     }
     for write in step.writes {
         write::write(&context, &name, live.deployment.as_ref(), write).await?;
@@ -106,22 +106,8 @@ async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
     Ok(Live { deployment, sets: sets.items.into_iter().map(Arc::new).collect(), machines })
 }
 
-fn view(context: &Context, deployment: &MachineDeployment, live: &Live, now: Timestamp) -> MachineDeploymentView {
-    let snapshot = context.index.snapshot();
-    let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-    let template = snapshot.infrastructure_template(namespace, &deployment.spec.template.spec.infrastructure_ref);
-    let cluster = context.cluster();
-    let facts = context.facts.of(&crate::context::key(deployment));
-    let entry = catalog(&CatalogInput {
-        machine_deployment: deployment,
-        infrastructure_template: template.map(Arc::as_ref),
-        machine_sets: &live.sets,
-        machines: &live.machines,
-        cluster: cluster.as_deref(),
-        observed_allocatable: None,
-        facts: &facts,
-        now,
-    });
+fn view(context: &Context, deployment: &MachineDeployment, live: &Live) -> MachineDeploymentView {
+    let entry = crate::catalog::of(context, deployment, &live.sets, &live.machines);
     MachineDeploymentView::of(deployment, entry.instance_type.headroom, &entry.unavailable)
 }
 

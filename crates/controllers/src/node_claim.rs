@@ -9,7 +9,8 @@ use crate::queue::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::capi::Machine;
-use karpenter_capi_api::names::{GROUP, finalizers, managers};
+use karpenter_capi_api::condition;
+use karpenter_capi_api::names::{conditions, finalizers, managers};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus};
 use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
 use karpenter_capi_catalog::CatalogEntry;
@@ -25,7 +26,7 @@ use std::time::Duration;
 pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     let Some(claim) = context.index.snapshot().node_claim(&name).cloned() else { return Ok(None) };
     // Claims of other Karpenters stand beside ours in the same kind.
-    if claim.spec.node_class_ref.group != GROUP {
+    if !claim.spec.node_class_ref.is_ours() {
         return Ok(None);
     }
     if claim.metadata.deletion_timestamp.is_some() {
@@ -57,7 +58,11 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
     }
     if let Some(change) = &step.node {
         match crate::node::patch(context, change).await {
-            Ok(node) => context.metrics.node_patched(claim, &node),
+            Ok(node) => {
+                if !is_registered(claim.status.as_ref()) && is_registered(Some(&step.status)) {
+                    context.metrics.node_created(&node);
+                }
+            }
             // Somebody wrote to the Node, or it is gone: what was decided no longer holds.
             Err(error) => return Err(error).attempt(|| format!("patch Node {}", change.node)),
         }
@@ -131,7 +136,7 @@ pub(crate) async fn delete(
     }
     tracing::info!(claim = name, reason, "deleted NodeClaim: {message}");
     if let Some(claim) = context.index.snapshot().node_claim(name) {
-        context.metrics.node_claim_disrupted(claim, counted);
+        context.metrics.node_claim_disrupted(claim, counted, "");
         context.events.warning(&claim.object_ref(&()), reason, message.to_owned()).await;
     }
     Ok(())
@@ -169,7 +174,6 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
     let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
     match context.node_claims().patch_status(&name, &params, &Patch::Merge(&patch)).await {
         Ok(patched) => {
-            context.metrics.node_claim_conditions(claim, &patched);
             context.index.assume(patched, Timestamp::now());
             // The ledger looks at Drained, and nobody else tells it.
             if let Some(deployment) = assigned(claim) {
@@ -180,6 +184,11 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
         Err(error) if is_not_found(&error) => Ok(()),
         Err(error) => Err(error).attempt(|| format!("write the status of NodeClaim {name}")),
     }
+}
+
+fn is_registered(status: Option<&NodeClaimStatus>) -> bool {
+    let all = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    condition::is_true(all, conditions::REGISTERED)
 }
 
 fn wait(duration: SignedDuration) -> Duration {

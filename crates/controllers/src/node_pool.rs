@@ -5,10 +5,12 @@ use crate::error::{Attempt, Error, is_not_found};
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::names::managers;
-use karpenter_capi_api::v1::NodePool;
+use karpenter_capi_api::v1::{NodePool, ResourceList};
 use karpenter_capi_api::validation::validate_node_pool;
 use karpenter_capi_lifecycle::hash::hash_annotations;
 use karpenter_capi_lifecycle::node_pool::{Observed, counted, desired_status};
+use karpenter_capi_model::quantity::Rounding;
+use karpenter_capi_model::resources::{CPU, read_amount};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     let class = snapshot.node_class(&object.spec.template.spec.node_class_ref.name);
     let errors = validate_node_pool(object);
     let observed = Observed { errors: &errors, node_class: class.map(Arc::as_ref), counted: Some(&counted) };
-    context.metrics.node_pool(&pool, &counted.resources, &object.spec.limits);
+    context.metrics.node_pool_resources(&pool, base_units(&counted.resources), base_units(&object.spec.limits));
     if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
         let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });
         let params = PatchParams { field_manager: Some(managers::NODEPOOL.to_owned()), ..PatchParams::default() };
@@ -69,4 +71,15 @@ async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Cores, bytes and pieces, for metrics; what can't be read is told by the pool's validation.
+fn base_units(list: &ResourceList) -> Vec<(&str, f64)> {
+    let amounts = list.iter().filter_map(|(resource, quantity)| {
+        let amount = read_amount(resource, &quantity.0, Rounding::Up).ok()?;
+        #[expect(clippy::cast_precision_loss, reason = "a metric is a float; 53 bits are plenty for bytes")]
+        let amount = amount as f64;
+        Some((resource.as_str(), if resource == CPU { amount / 1000.0 } else { amount }))
+    });
+    amounts.collect()
 }

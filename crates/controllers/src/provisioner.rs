@@ -123,7 +123,7 @@ async fn create(context: &Context, provisioning: &ProvisioningInput, planned: &P
         pods = planned.pods.len(),
         "created NodeClaim"
     );
-    context.metrics.node_claim_created(&planned.node_pool, "provisioned", planned.min_values_relaxed);
+    context.metrics.node_claim_created(&created, "provisioned");
     report::nominate(context, &created, &planned.pods).await;
     context.index.assume(created.clone(), Timestamp::now());
     context.changed(crate::watch::Change::Object(created.into()));

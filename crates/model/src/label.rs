@@ -3,6 +3,10 @@
 use karpenter_capi_api::names::labels;
 use std::collections::BTreeSet;
 
+pub use karpenter_capi_api::names::labels::{
+    ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, NODEPOOL, OS, TOPOLOGY_REGION, TOPOLOGY_ZONE,
+};
+
 /// The well-known keys as a set, for [`crate::requirements::Requirements::compatible`].
 pub fn well_known() -> BTreeSet<String> {
     labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect()

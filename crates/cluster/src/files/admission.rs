@@ -93,9 +93,9 @@ impl Policies {
         spec.priority = match named {
             Some(name) => {
                 let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, value)| *value);
-                self.priority_classes.get(name).map(|class| class.value).or(built_in)
+                self.priority_classes.get(name).and_then(|class| class.value).or(built_in)
             }
-            None => self.priority_classes.values().find(|class| class.global_default == Some(true)).map(|class| class.value),
+            None => self.priority_classes.values().find(|class| class.global_default == Some(true)).and_then(|class| class.value),
         };
     }
 }

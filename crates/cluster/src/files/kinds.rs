@@ -3,7 +3,7 @@
 use super::document::Step;
 use crate::object::{Object, PodRecord, template_key};
 use karpenter_capi_api::capi::{CapiVersion, InfrastructureTemplate};
-use karpenter_capi_api::names;
+use karpenter_capi_api::names::{self, labels};
 use karpenter_capi_api::validation::{self, FieldError};
 use karpenter_capi_api::{defaults, v1, v1alpha1};
 use karpenter_capi_model::name::NamespacedName;
@@ -111,7 +111,7 @@ fn join(group: &str, version: &str) -> String {
 
 /// The versions in which a kind is read; `None` for kinds that aren't.
 fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
-    let capi: &[&str] = &[CapiVersion::V1Beta2.as_str(), CapiVersion::V1Beta1.as_str()];
+    const CAPI: &[&str] = &[CapiVersion::V1Beta2.as_str(), CapiVersion::V1Beta1.as_str()];
     match (group, kind) {
         ("", "Pod" | "Node" | "PersistentVolume" | "PersistentVolumeClaim" | "Namespace" | "LimitRange" | "Service")
         | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
@@ -121,7 +121,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         | ("node.k8s.io", "RuntimeClass")
         | (names::KARPENTER_GROUP, "NodePool" | "NodeClaim") => Some(&["v1"]),
         (names::GROUP, names::NODE_CLASS_KIND) => Some(&["v1alpha1"]),
-        (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(capi),
+        (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(CAPI),
         _ => None,
     }
 }
@@ -217,10 +217,23 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
 fn node_pool(value: &Value) -> Result<Typed, ReadError> {
     let mut pool = typed::<v1::NodePool>(value)?;
     defaults::node_pool(&mut pool);
-    checked(&validation::validate_node_pool(&pool))?;
+    // What only a controller refuses is stored by the API server: the pool is there then, and not ready.
+    let mut errors = validation::validate_node_pool(&pool);
+    errors.retain(|error| !found_at_run_time(error, &pool));
+    checked(&errors)?;
     let name = format!("NodePool/{}", pool.metadata.name.as_deref().unwrap_or_default());
     let warnings = validation::warn_node_pool(&pool).iter().map(|warning| (name.clone(), warning.to_string())).collect();
     Ok(Typed::Known { object: pool.into(), warnings })
+}
+
+/// Schedules that have five fields (or an `@` name) and can't be read, taints that are given twice, capacity types that don't exist.
+fn found_at_run_time(error: &FieldError, pool: &v1::NodePool) -> bool {
+    let requirement = error.field.strip_prefix("spec.template.spec.requirements[").and_then(|rest| rest.strip_suffix("].values"));
+    let requirement = requirement.and_then(|index| pool.spec.template.spec.requirements.get(index.parse::<usize>().ok()?));
+    let twice = error.field.ends_with(']') && error.field.to_lowercase().contains("taints[");
+    let schedule = error.field.ends_with(".schedule")
+        && (error.value.starts_with('@') || error.value.split_whitespace().count() >= 5);
+    schedule || twice || requirement.is_some_and(|found| found.key == labels::CAPACITY_TYPE && !found.values.is_empty())
 }
 
 /// A NodePool of another Karpenter is read by the same rules: the definition is the same.

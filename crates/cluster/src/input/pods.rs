@@ -114,14 +114,18 @@ fn selector(budget: &PodDisruptionBudget) -> Option<LabelSelector> {
 /// `maxUnavailable` of nothing, `minAvailable` of everything, or as many wanted healthy as there are.
 fn is_closed(budget: &PodDisruptionBudget) -> bool {
     let Some(spec) = &budget.spec else { return false };
-    let is = |value: Option<&IntOrString>, texts: &[&str], number: Option<i32>| match value {
+    let by_spec = is(spec.max_unavailable.as_ref(), &["0%", "0"], Some(0)) || is(spec.min_available.as_ref(), &["100%"], None);
+    let by_status = budget.status.as_ref().is_some_and(|status| {
+        // As many wanted healthy as there are: no eviction will ever be allowed. A hand-written file may lack these figures.
+        status.disruptions_allowed == Some(0) && status.desired_healthy >= status.expected_pods
+    });
+    by_spec || by_status
+}
+
+fn is(value: Option<&IntOrString>, texts: &[&str], number: Option<i32>) -> bool {
+    match value {
         Some(IntOrString::Int(value)) => Some(*value) == number,
         Some(IntOrString::String(text)) => texts.contains(&text.as_str()),
         None => false,
-    };
-    let by_spec = is(spec.max_unavailable.as_ref(), &["0%", "0"], Some(0)) || is(spec.min_available.as_ref(), &["100%"], None);
-    let by_status = budget.status.as_ref().is_some_and(|status| {
-        status.expected_pods > 0 && status.disruptions_allowed == 0 && status.desired_healthy >= status.expected_pods
-    });
-    by_spec || by_status
+    }
 }

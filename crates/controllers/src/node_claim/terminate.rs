@@ -146,12 +146,12 @@ async fn evict_pod(context: &Context, pod: &PodRef) -> Result<Option<String>, Er
     let params = EvictParams { delete_options, ..EvictParams::default() };
     match pods.evict(&pod.name, &params).await {
         Ok(_) => {
-            context.metrics.eviction(200);
+            context.metrics.eviction_requested(200);
             tracing::info!(pod = %format!("{}/{}", pod.namespace, pod.name), "evicted pod");
             Ok(None)
         }
         Err(kube::Error::Api(status)) => {
-            context.metrics.eviction(status.code);
+            context.metrics.eviction_requested(status.code);
             match status.code {
                 // Gone, or another pod of that name by now.
                 404 | 409 => Ok(None),

@@ -16,8 +16,9 @@ const TOLD_REASONS: usize = 5;
 
 /// Sets the metrics of a pass.
 pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan: &Plan, took: Duration) {
-    context.metrics.scheduled(took, provisioning.input.pods.len(), plan.pending.len());
-    context.metrics.cluster_nodes(provisioning.input.nodes.len());
+    context.metrics.scheduling_finished("provisioner", took, plan.pending.len());
+    context.metrics.ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
+    context.metrics.cluster_state_synced(provisioning.input.nodes.len());
 }
 
 /// Tells each pod where it is to start, or why it has no place.

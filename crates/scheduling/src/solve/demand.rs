@@ -1,8 +1,7 @@
 //! What a pod asks for, and in which order its wishes are given up.
 
 use crate::input::PreferencePolicy;
-use karpenter_capi_api::names::labels;
-use karpenter_capi_model::label::restricted;
+use karpenter_capi_model::label::{HOSTNAME, restricted};
 use karpenter_capi_model::pod::{Pod, PreferredTerm};
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
@@ -48,9 +47,9 @@ impl Alternative {
         });
         let on_new = match refused {
             Some(requirement) => OnNew::Refused(requirement.clone()),
-            None if requirements.contains_key(labels::HOSTNAME) => {
+            None if requirements.contains_key(HOSTNAME) => {
                 let mut without = requirements.clone();
-                without.retain_keys(|key| key != labels::HOSTNAME);
+                without.retain_keys(|key| key != HOSTNAME);
                 OnNew::Without(without)
             }
             None => OnNew::Same,
@@ -70,7 +69,7 @@ impl Alternative {
 
 /// A host name that doesn't exist yet differs from every one that a pod can name.
 fn is_met_by_any_host_name(requirement: &Requirement) -> bool {
-    requirement.key() == labels::HOSTNAME
+    requirement.key() == HOSTNAME
         && !requirement.is_enumerated()
         && requirement.values().all(|value| value.parse::<i64>().is_err() || !requirement.has(value))
         && requirement.has("a-name-that-no-node-has-yet")

@@ -25,7 +25,7 @@ impl<'a> Existing<'a> {
         let mut nodes: Vec<&Node> = input.nodes.iter().filter(|node| !node.marked_for_deletion).collect();
         nodes.sort_by(|a, b| b.initialized.cmp(&a.initialized).then_with(|| a.name.cmp(&b.name)));
         let left = |node: &'a Node| {
-            let bound = input.bound_pods.get(&node.name).filter(|_| node.has_node).map_or(&[][..], Vec::as_slice);
+            let bound = input.bound_pods.get(&node.name).map_or(&[][..], Vec::as_slice);
             let mut used = daemons.missing_on(node, bound);
             for pod in bound {
                 used.add(&pod.requests);

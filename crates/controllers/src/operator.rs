@@ -1,0 +1,263 @@
+//! Starts everything, in order, and ends it together.
+
+use crate::context::{Context, Queues};
+use crate::machine_deployment::Rest;
+use crate::metrics::Metrics;
+use crate::queue::{Queue, Requests, work};
+use crate::templates::{TemplateKind, Watched};
+use crate::watch::feed;
+use crate::{Clients, Error, Scope, Settings, provisioner};
+use k8s_openapi::api::{apps::v1 as apps, core::v1 as core, policy::v1 as policy, storage::v1 as storage};
+use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::names::labels;
+use karpenter_capi_api::v1::{NodeClaim, NodePool};
+use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
+use karpenter_capi_cluster::object::{Kind, Object};
+use karpenter_capi_model::name::NamespacedName;
+use kube::Api;
+use kube::core::Resource;
+use kube::runtime::watcher::Config;
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// No decision is made before each of these has been listed once.
+const NEEDED: &[Kind] = &[
+    Kind::Pod,
+    Kind::Node,
+    Kind::DaemonSet,
+    Kind::PersistentVolume,
+    Kind::PersistentVolumeClaim,
+    Kind::StorageClass,
+    Kind::CSINode,
+    Kind::VolumeAttachment,
+    Kind::PodDisruptionBudget,
+    Kind::Namespace,
+    Kind::LimitRange,
+    Kind::NodePool,
+    Kind::NodeClaim,
+    Kind::ClusterAPINodeClass,
+    Kind::Cluster,
+    Kind::MachineDeployment,
+    Kind::MachineSet,
+    Kind::Machine,
+];
+
+/// The operator of one workload cluster.
+pub struct Operator {
+    context: Arc<Context>,
+    work: Mutex<Option<Work>>,
+}
+
+/// The queues, until [`Operator::run`] takes them.
+struct Work {
+    node_classes: (Queue<String>, Requests<String>),
+    node_pools: (Queue<String>, Requests<String>),
+    node_claims: (Queue<String>, Requests<String>),
+    nodes: (Queue<String>, Requests<String>),
+    machine_deployments: (Queue<NamespacedName>, Requests<NamespacedName>),
+    templates: (Queue<TemplateKind>, Requests<TemplateKind>),
+}
+
+impl Operator {
+    /// An operator that does nothing yet.
+    pub fn new(clients: Clients, scope: Scope, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let work = Work {
+            node_classes: Queue::new(),
+            node_pools: Queue::new(),
+            node_claims: Queue::new(),
+            nodes: Queue::new(),
+            machine_deployments: Queue::new(),
+            templates: Queue::new(),
+        };
+        let queues = Queues {
+            node_classes: work.node_classes.0.clone(),
+            node_pools: work.node_pools.0.clone(),
+            node_claims: work.node_claims.0.clone(),
+            nodes: work.nodes.0.clone(),
+            machine_deployments: work.machine_deployments.0.clone(),
+            templates: work.templates.0.clone(),
+        };
+        let context = Arc::new(Context::new(clients, scope, settings, metrics, queues));
+        Self { context, work: Mutex::new(Some(work)) }
+    }
+
+    /// Whether everything that decisions need has been seen.
+    pub fn is_synced(&self) -> bool {
+        self.context.index.is_synced(NEEDED.iter().copied())
+    }
+
+    /// Watches from now on; reconciles once everything was seen and `leading` is true; ends all of it at `stop`, after the reconciles
+    /// that run. It runs once: a second call ends at once, with an error, as does a task that ends by itself.
+    pub async fn run(&self, leading: watch::Receiver<bool>, stop: CancellationToken) -> Result<(), Error> {
+        let Some(work) = self.work.lock().take() else { return Err(Error::TaskEnded("operator".to_owned())) };
+        let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token() };
+        self.watch(&mut tasks);
+        let mut result = Ok(());
+        if self.ready(leading, &tasks).await {
+            self.reconcile(work, &mut tasks);
+            result = tasks.until_stopped().await;
+        }
+        tasks.end().await;
+        result
+    }
+
+    /// Waits until reconciling may begin; false: stopped before.
+    async fn ready(&self, mut leading: watch::Receiver<bool>, tasks: &Tasks) -> bool {
+        let synced = async {
+            let mut told = tokio::time::Instant::now();
+            let started = told;
+            while !self.is_synced() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                self.context.metrics.cluster_state_unsynced(started.elapsed());
+                if told.elapsed() > Duration::from_secs(10) {
+                    told = tokio::time::Instant::now();
+                    let missing = NEEDED.iter().filter(|kind| !self.context.index.is_synced([**kind]));
+                    let missing: Vec<String> = missing.map(ToString::to_string).collect();
+                    tracing::warn!(missing = missing.join(", "), "waiting for the first lists");
+                }
+            }
+            tracing::info!("everything was listed");
+            // The sender going away means that nobody will ever lead.
+            leading.wait_for(|leading| *leading).await.is_ok()
+        };
+        tokio::select! {
+            ready = synced => ready,
+            () = tasks.stop.cancelled() => false,
+        }
+    }
+
+    fn watch(&self, tasks: &mut Tasks) {
+        let own = &self.context.workload;
+        self.feed(tasks, Kind::Pod, Api::<core::Pod>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::Node, Api::<core::Node>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::Namespace, Api::<core::Namespace>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::LimitRange, Api::<core::LimitRange>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::DaemonSet, Api::<apps::DaemonSet>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::PersistentVolume, Api::<core::PersistentVolume>::all(own.clone()), Config::default());
+        let claims = Api::<core::PersistentVolumeClaim>::all(own.clone());
+        self.feed(tasks, Kind::PersistentVolumeClaim, claims, Config::default());
+        self.feed(tasks, Kind::StorageClass, Api::<storage::StorageClass>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::CSINode, Api::<storage::CSINode>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::VolumeAttachment, Api::<storage::VolumeAttachment>::all(own.clone()), Config::default());
+        let budgets = Api::<policy::PodDisruptionBudget>::all(own.clone());
+        self.feed(tasks, Kind::PodDisruptionBudget, budgets, Config::default());
+        self.feed(tasks, Kind::NodePool, Api::<NodePool>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::NodeClaim, Api::<NodeClaim>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::ClusterAPINodeClass, Api::<ClusterAPINodeClass>::all(own.clone()), Config::default());
+
+        // Never more of the management cluster than the one Cluster's.
+        let scope = &self.context.scope;
+        let one = Config::default().fields(&format!("metadata.name={}", scope.cluster));
+        self.feed_capi::<Cluster>(tasks, Kind::Cluster, one);
+        let of_cluster = Config::default().labels(&format!("{}={}", labels::CLUSTER_NAME, scope.cluster));
+        self.feed_capi::<MachineDeployment>(tasks, Kind::MachineDeployment, of_cluster.clone());
+        self.feed_capi::<MachineSet>(tasks, Kind::MachineSet, of_cluster.clone());
+        self.feed_capi::<Machine>(tasks, Kind::Machine, of_cluster);
+    }
+
+    fn feed<K>(&self, tasks: &mut Tasks, kind: Kind, api: Api<K>, config: Config)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        Object: From<K>,
+    {
+        let into = |object: K| Some(Object::from(object));
+        tasks.spawn(feed(Arc::clone(&self.context), kind, api, config, into, tasks.stop.clone()));
+    }
+
+    fn feed_capi<K>(&self, tasks: &mut Tasks, kind: Kind, config: Config)
+    where
+        K: Resource<DynamicType = CapiVersion, Scope = kube::core::DynamicResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
+        Object: From<K>,
+    {
+        let api = self.context.capi::<K>();
+        self.feed(tasks, kind, api, config);
+    }
+
+    fn reconcile(&self, work_of: Work, tasks: &mut Tasks) {
+        let context = || Arc::clone(&self.context);
+        let stop_all = tasks.stop.clone();
+        let stop = || stop_all.clone();
+        let many = concurrency(self.context.settings.cpu_requests_millicores);
+        let rest = Arc::new(Rest::default());
+        let watched = Arc::new(Watched::default());
+        let template_stop = stop();
+        let futures: Vec<futures::future::BoxFuture<'static, ()>> = vec![
+            Box::pin(work("nodeclass.status", context(), work_of.node_classes, 10, crate::node_class::reconcile, stop())),
+            Box::pin(work("nodepool.status", context(), work_of.node_pools, 10, crate::node_pool::reconcile, stop())),
+            Box::pin(work("nodeclaim.lifecycle", context(), work_of.node_claims, many, crate::node_claim::reconcile, stop())),
+            Box::pin(work("node.termination", context(), work_of.nodes, many, crate::node::reconcile, stop())),
+            Box::pin(work(
+                "machinedeployment.ledger",
+                context(),
+                work_of.machine_deployments,
+                many,
+                move |context, name| crate::machine_deployment::reconcile(context, Arc::clone(&rest), name),
+                stop(),
+            )),
+            Box::pin(work(
+                "infrastructuretemplate.watch",
+                context(),
+                work_of.templates,
+                1,
+                move |context, kind| {
+                    let (watched, stop) = (Arc::clone(&watched), template_stop.clone());
+                    async move { watched.watch(context, kind, stop).await }
+                },
+                stop(),
+            )),
+            Box::pin(provisioner::run(context(), stop())),
+        ];
+        for future in futures {
+            tasks.spawn(future);
+        }
+    }
+}
+
+/// How many reconciles of one kind run at a time: they wait for API servers most of the time.
+fn concurrency(cpu_millicores: u32) -> usize {
+    let cores = usize::try_from(cpu_millicores.div_ceil(1000).clamp(1, 60)).unwrap_or(1);
+    16 * cores
+}
+
+/// All tasks; one that ends by itself ends the others.
+struct Tasks {
+    set: JoinSet<()>,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.set.spawn(task);
+    }
+
+    async fn until_stopped(&mut self) -> Result<(), Error> {
+        let stop = self.stop.clone();
+        tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            ended = self.set.join_next() => {
+                // A panic comes here, too: whatever state it left is in memory only, and a new process starts from the objects.
+                let why = match ended {
+                    Some(Err(error)) if error.is_panic() => "a task panicked",
+                    _ => "a task",
+                };
+                if stop.is_cancelled() { Ok(()) } else { Err(Error::TaskEnded(why.to_owned())) }
+            }
+        }
+    }
+
+    async fn end(mut self) {
+        self.stop.cancel();
+        while self.set.join_next().await.is_some() {}
+    }
+}

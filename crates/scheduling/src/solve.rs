@@ -1,0 +1,191 @@
+//! The solver.
+//!
+//! Pods are taken in order of size. Each is tried, wish by wish, on existing nodes and claims in flight, on the claims opened
+//! so far (fewest pods first), then with a new claim of the first NodePool that can serve it. A pod without a place goes to the
+//! end of the queue, until a whole round brings nothing.
+
+mod claim;
+mod daemons;
+mod demand;
+mod existing;
+mod headroom;
+mod min_values;
+mod reasons;
+mod template;
+mod warnings;
+
+use crate::input::Input;
+use crate::plan::{PendingPod, Plan};
+use crate::screen::Screen;
+use claim::{Attempt, Claim};
+use daemons::Daemons;
+use demand::{Demand, Level};
+use existing::Existing;
+use headroom::Headroom;
+use karpenter_capi_model::pod::Pod;
+use karpenter_capi_model::taint::{Taint, TaintEffect};
+use std::collections::VecDeque;
+use template::Template;
+
+pub(crate) use demand::alternatives;
+
+/// Decides for each pod of the input where it goes, or why it has no place. Never fails: what can't be read or judged is a
+/// reason of the pods or NodePools that it concerns.
+pub fn solve(input: &Input) -> Plan {
+    let mut pods: Vec<&Pod> = input.pods.iter().map(|pod| &**pod).collect();
+    pods.sort_by(|a, b| demand::order(a, b));
+    let screen = Screen::new(input);
+    let mut world = World::new(input);
+    let mut queue = VecDeque::new();
+    let mut pending = Vec::new();
+    for (position, pod) in pods.into_iter().enumerate() {
+        match screen.refuse(pod) {
+            Some((code, message)) => pending.push((position, reasons::of_the_pod(pod, code, message))),
+            None => queue.push_back((position, world.demand(pod))),
+        }
+    }
+    let mut left = world.place_all(queue);
+    left.sort_by_key(|(position, _)| *position);
+    for (position, demand) in &left {
+        pending.push((*position, reasons::explain(&world, demand)));
+    }
+    pending.sort_by_key(|(position, _)| *position);
+    world.into_plan(pending.into_iter().map(|(_, pending)| pending).collect())
+}
+
+/// Everything that changes while pods are placed.
+struct World<'a> {
+    input: &'a Input,
+    nodes: Vec<Existing<'a>>,
+    templates: Vec<Template<'a>>,
+    headroom: Headroom<'a>,
+    claims: Vec<Claim>,
+    /// Indices of claims, fewest pods first; the order among equals is that of before.
+    sequence: Vec<usize>,
+    warnings: warnings::Warnings,
+    /// Some taint is `PreferNoSchedule`.
+    some_prefer: bool,
+    /// Pods in claims opened here, for the hint about undeclared taints.
+    on_new: Vec<&'a Pod>,
+}
+
+impl<'a> World<'a> {
+    fn new(input: &'a Input) -> Self {
+        let daemons = Daemons::new(&input.daemon_pods);
+        let mut headroom = Headroom::default();
+        let templates = Template::all(input, &daemons, &mut headroom);
+        let nodes = Existing::all(input, &daemons);
+        let of_pools = templates.iter().flat_map(|template| {
+            let of_types = template.candidates.iter().flat_map(|candidate| &candidate.taints);
+            template.pool.taints.iter().chain(of_types)
+        });
+        let of_nodes = nodes.iter().flat_map(|existing| &existing.node.taints);
+        let some_prefer =
+            of_pools.chain(of_nodes).any(|taint: &Taint| taint.effect == TaintEffect::PreferNoSchedule);
+        let mut warnings = warnings::Warnings::default();
+        warnings.note_pools(&templates);
+        Self {
+            input,
+            nodes,
+            templates,
+            headroom,
+            claims: Vec::new(),
+            sequence: Vec::new(),
+            warnings,
+            some_prefer,
+            on_new: Vec::new(),
+        }
+    }
+
+    fn demand(&self, pod: &'a Pod) -> Demand<'a> {
+        Demand::new(pod, self.input.options.preference_policy, self.some_prefer)
+    }
+
+    /// Places what can be placed and returns the rest.
+    fn place_all(&mut self, mut queue: VecDeque<(usize, Demand<'a>)>) -> Vec<(usize, Demand<'a>)> {
+        let mut without_progress = 0;
+        while let Some((position, demand)) = queue.pop_front() {
+            if self.place(&demand) {
+                without_progress = 0;
+                continue;
+            }
+            queue.push_back((position, demand));
+            without_progress += 1;
+            if without_progress >= queue.len() {
+                break;
+            }
+        }
+        queue.into()
+    }
+
+    fn place(&mut self, demand: &Demand<'a>) -> bool {
+        for level in demand.levels() {
+            let placed = self.place_on_existing(demand.pod, level)
+                || self.place_in_claim(demand.pod, level)
+                || self.place_in_new_claim(demand.pod, level);
+            if placed {
+                if let Some(given_up) = &level.given_up {
+                    self.warnings.given_up(demand.pod, given_up);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn place_on_existing(&mut self, pod: &Pod, level: &Level) -> bool {
+        let found = self.nodes.iter_mut().find(|existing| existing.accepts(pod, level));
+        found.is_some_and(|existing| {
+            existing.place(pod);
+            true
+        })
+    }
+
+    fn place_in_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
+        let (claims, templates) = (&self.claims, &self.templates);
+        self.sequence.sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
+        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
+        let found = self.sequence.iter().find_map(|index| {
+            let claim = claims.get(*index)?;
+            Some((*index, attempt.join(templates.get(claim.template)?, claim)?))
+        });
+        let Some((index, state)) = found else { return false };
+        let Some(claim) = self.claims.get_mut(index) else { return false };
+        let Some(template) = self.templates.get(claim.template) else { return false };
+        let before = claim.held(template);
+        claim.add(template, state, pod);
+        if let Some(held) = claim.held(template) {
+            self.headroom.hold(held, before);
+        }
+        self.on_new.push(pod);
+        true
+    }
+
+    fn place_in_new_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
+        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
+        let opened = self.templates.iter().enumerate().find_map(|(index, template)| Some((index, attempt.open(template)?)));
+        let Some((index, state)) = opened else { return false };
+        let Some(template) = self.templates.get_mut(index) else { return false };
+        if let Some(held) = state.held(template) {
+            self.headroom.hold(held, None);
+        }
+        self.sequence.push(self.claims.len());
+        self.claims.push(Claim::open(index, template, state, pod));
+        self.on_new.push(pod);
+        true
+    }
+
+    fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
+        self.warnings.note_undeclared_taints(&self.nodes, &self.templates, &self.on_new);
+        let mut node_claims = Vec::new();
+        for claim in self.claims {
+            if let Some(template) = self.templates.get(claim.template) {
+                let planned = claim.planned(template, &self.input.options);
+                self.warnings.note_relaxed(&planned, template.pool);
+                node_claims.push(planned);
+            }
+        }
+        let placements = Existing::placements(self.nodes);
+        Plan { node_claims, placements, pending, warnings: self.warnings.into_sorted() }
+    }
+}
