@@ -1,3 +1,5 @@
 //! End-to-end tests against a real control plane.
 
+mod api;
 mod harness;
+mod operator;

@@ -65,7 +65,7 @@ fn check(made: &ProvisioningInput, plan: &Plan) -> anyhow::Result<()> {
     if violations.is_empty() {
         return Ok(());
     }
-    let told: Vec<_> = violations.iter().map(|violation| format!("  {violation}")).collect();
+    let told: Vec<_> = violations.iter().map(|violation| format!("  {}: {}", violation.subject, violation.message)).collect();
     bail!("--audit: the plan is wrong, which is a defect of karpenter-capi; please report it:\n{}", told.join("\n"))
 }
 

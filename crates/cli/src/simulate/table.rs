@@ -30,7 +30,7 @@ impl Style {
 
     fn table(&self, header: &[&str]) -> Table {
         let mut table = Table::new();
-        table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+        table.load_style(presets::NOTHING).set_header(header.iter().copied());
         match self.width {
             Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),

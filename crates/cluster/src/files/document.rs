@@ -77,7 +77,7 @@ fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Large dumps are fine, bottomless nesting isn't.
+/// Large dumps are fine, bottomless nesting isn't. `n`, `no` and `on` are texts: nodes and labels have such names.
 fn options() -> Options {
     let budget = serde_saphyr::budget! {
         max_events: 200_000_000,
@@ -86,7 +86,7 @@ fn options() -> Options {
         max_total_comment_bytes: 2_000_000_000,
         max_depth: 200,
     };
-    serde_saphyr::options! { budget: budget, with_snippet: false }
+    serde_saphyr::options! { budget: budget, with_snippet: false, strict_booleans: true }
 }
 
 /// One step of a path into a document.

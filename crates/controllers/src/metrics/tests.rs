@@ -139,8 +139,8 @@ fn value(registry: &Registry, name: &str, labels: &[(&str, &str)]) -> Option<f64
     let series = found.next()?;
     assert!(found.next().is_none(), "{name} has several series with {labels:?}");
     Some(match family.get_field_type() {
-        MetricType::COUNTER => series.get_counter().value(),
-        MetricType::GAUGE => series.get_gauge().value(),
+        MetricType::COUNTER => series.get_counter().get_value(),
+        MetricType::GAUGE => series.get_gauge().get_value(),
         MetricType::HISTOGRAM => f64::from(u32::try_from(series.get_histogram().get_sample_count()).unwrap()),
         other => panic!("{name} is a {other:?}"),
     })

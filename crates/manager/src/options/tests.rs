@@ -1,0 +1,118 @@
+use super::*;
+
+/// The process's own environment may hold some of our variables, so these tests only pass flags that are stronger.
+fn read(arguments: &[&str]) -> Result<Options, String> {
+    let required = ["karpenter-capi-manager", "--cluster-namespace=ns", "--cluster-name=c"];
+    Options::from_arguments(required.iter().chain(arguments)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_flags_are_consistent() {
+    Options::command().debug_assert();
+}
+
+#[test]
+fn a_bool_flag_takes_true_false_or_nothing_and_nothing_else() {
+    let disabled = |arguments: &[&str]| read(arguments).map(|options| options.election.disable_leader_election);
+    assert_eq!(disabled(&["--disable-leader-election"]), Ok(true));
+    assert_eq!(disabled(&["--disable-leader-election=true"]), Ok(true));
+    assert_eq!(disabled(&["--disable-leader-election=false"]), Ok(false));
+    for wrong in ["yes", "1", "TRUE", "f"] {
+        let error = disabled(&[&format!("--disable-leader-election={wrong}")]).unwrap_err();
+        assert!(error.contains(wrong) && error.contains("--disable-leader-election"), "{error}");
+    }
+}
+
+#[test]
+fn durations_are_gos_and_not_negative() {
+    let batch = |text: &str| {
+        let flag = format!("--batch-max-duration={text}");
+        read(&[&flag]).map(|options| options.behaviour.batch_max_duration)
+    };
+    assert_eq!(batch("1m30s"), Ok(Duration::from_secs(90)));
+    assert_eq!(batch("1.5s"), Ok(Duration::from_millis(1500)));
+    for wrong in ["10", "-1s", "soon"] {
+        let error = batch(wrong).unwrap_err();
+        assert!(error.contains(wrong) && error.contains("--batch-max-duration"), "{error}");
+    }
+}
+
+#[test]
+fn of_a_flag_that_is_given_twice_the_last_counts() {
+    let options = read(&["--metrics-port=1111", "--metrics-port=2222"]).unwrap();
+    assert_eq!(options.serving.metrics_port, 2222);
+}
+
+#[test]
+fn an_unknown_flag_is_an_error() {
+    assert!(read(&["--no-such-flag"]).unwrap_err().contains("--no-such-flag"));
+}
+
+#[test]
+fn one_port_for_two_purposes_is_refused_unless_both_are_off() {
+    let error = read(&["--metrics-port=9000", "--health-probe-port=9000"]).unwrap_err();
+    assert!(error.contains("--metrics-port and --health-probe-port are both 9000"), "{error}");
+    assert!(read(&["--metrics-port=0", "--health-probe-port=0"]).is_ok());
+}
+
+#[test]
+fn unknown_and_unsupported_gates_are_told_but_not_refused() {
+    let options = read(&["--feature-gates=NodeRepair=true, Telepathy=true,ReservedCapacity=true,NodeOverlay=false"]).unwrap();
+    let sentences = options.without_effect();
+    assert_eq!(sentences.len(), 2, "{sentences:?}");
+    assert!(sentences.iter().any(|sentence| sentence.contains("Telepathy") && sentence.contains("unknown")));
+    assert!(sentences.iter().any(|sentence| sentence.contains("NodeRepair")));
+    assert_eq!(options.behaviour.feature_gates.to_string(), "ReservedCapacity");
+}
+
+#[test]
+fn a_malformed_gate_is_refused() {
+    for wrong in ["NodeRepair", "NodeRepair=on"] {
+        let error = read(&[&format!("--feature-gates={wrong}")]).unwrap_err();
+        assert!(error.contains("--feature-gates") && error.contains("NodeRepair"), "{error}");
+    }
+}
+
+#[test]
+fn a_scheduler_configuration_is_refused_and_not_ignored() {
+    let error = read(&["--scheduler-config={podTopologySpread: {}}"]).unwrap_err();
+    assert!(error.contains("--scheduler-config"), "{error}");
+    assert!(read(&["--scheduler-config="]).is_ok());
+}
+
+#[test]
+fn processor_requests_that_cannot_be_are_one_core() {
+    let millicores = |text: &str| read(&[&format!("--cpu-requests={text}")]).map(|options| options.cpu_requests_millicores());
+    assert_eq!(millicores("2500"), Ok(2500));
+    assert_eq!(millicores("0"), Ok(1000));
+    assert_eq!(millicores("-5"), Ok(1000));
+}
+
+#[test]
+fn log_outputs_are_the_two_streams() {
+    let outputs = |text: &str| read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.log_output_paths.0);
+    assert_eq!(outputs("stderr"), Ok(vec![LogOutput::Stderr]));
+    assert_eq!(outputs("stdout,stderr,stdout"), Ok(vec![LogOutput::Stdout, LogOutput::Stderr]));
+    assert!(outputs("/var/log/karpenter.log").unwrap_err().contains("/var/log/karpenter.log"));
+}
+
+#[test]
+fn a_name_that_no_object_can_have_is_refused() {
+    assert!(read(&["--cluster-name=Prod_1"]).unwrap_err().contains("Prod_1"));
+    assert!(read(&["--cluster-name=-a"]).is_err());
+    assert!(read(&["--cluster-name=prod-1.eu"]).is_ok());
+}
+
+#[test]
+fn flags_of_upstream_that_change_nothing_are_accepted() {
+    let options = read(&[
+        "--karpenter-service=karpenter",
+        "--enable-profiling",
+        "--disable-controller-warmup=false",
+        "--memory-limit=-1",
+        "--log-error-output-paths=stderr",
+        "--ignore-dra-requests=false",
+    ])
+    .unwrap();
+    assert_eq!(options.without_effect().len(), 2);
+}

@@ -1,0 +1,7 @@
+//! The operator against a real control plane and real Cluster API controllers.
+
+mod bad_input;
+mod crash;
+mod main_job;
+pub(crate) mod stage;
+mod unavailable;

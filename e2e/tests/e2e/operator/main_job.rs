@@ -1,0 +1,102 @@
+//! Pending pods scale MachineDeployments, and deleted claims give back exactly their Machines.
+
+use super::stage::{NAMESPACE, Stage, machine, pool};
+use anyhow::{Result, ensure};
+use karpenter_capi_api::names::annotations;
+use karpenter_capi_e2e::plane::{ControlPlane, Options};
+use karpenter_capi_e2e::{objects, wait, workload};
+use karpenter_capi_api::v1::NodeClaim;
+use kube::Api;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Three machines: `small` and `large` for their sizes, and `dear`, which is `small` at twice the price.
+pub(super) async fn three_machine_deployments(stage: &Stage<'_>) -> Result<()> {
+    stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await?;
+    stage.machine_deployment(&machine("dear", "4", "16Gi").priced("0.20").in_zone("a")).await?;
+    stage.machine_deployment(&machine("large", "16", "64Gi").priced("0.50").in_zone("b")).await
+}
+
+/// 36 pods that only `small` and `dear` can take, and 24 that only `large` can.
+pub(super) async fn sixty_pods(stage: &Stage<'_>) -> Result<()> {
+    let mut web = workload::deployment(NAMESPACE, "web", 36, &[("cpu", "1"), ("memory", "1Gi")]);
+    if let Some(pod) = web.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+        pod.node_selector = Some(BTreeMap::from([("topology.kubernetes.io/zone".to_owned(), "a".to_owned())]));
+    }
+    workload::apply(&stage.client, &web).await?;
+    let batch = workload::deployment(NAMESPACE, "batch", 24, &[("cpu", "5"), ("memory", "1Gi")]);
+    workload::apply(&stage.client, &batch).await
+}
+
+/// 36 pods of one processor on machines of four: 9 `small`. 24 pods of five processors on machines of sixteen, three on each: 8 `large`.
+pub(super) async fn sixty_pods_run_on_the_cheapest(stage: &Stage<'_>) -> Result<()> {
+    stage.running("web", 36, Duration::from_mins(3)).await?;
+    stage.running("batch", 24, Duration::from_mins(3)).await?;
+    stage.books_are_exact(Duration::from_mins(1)).await?;
+    let mut replicas = BTreeMap::new();
+    for name in ["small", "dear", "large"] {
+        replicas.insert(name, stage.replicas(name).await?);
+    }
+    ensure!(replicas == BTreeMap::from([("small", 9), ("dear", 0), ("large", 8)]), "replicas: {replicas:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn sixty_pending_pods_scale_the_cheapest_fitting_machine_deployments() -> Result<()> {
+    ControlPlane::with(Options::complete("sixty-pods"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        three_machine_deployments(&stage).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let operator = stage.operator()?;
+        sixty_pods(&stage).await?;
+        sixty_pods_run_on_the_cheapest(&stage).await?;
+        let claims = stage.claims().await?;
+        ensure!(claims.len() == 17, "{} claims: a second round of nodes was made", claims.len());
+        several_claims_go_at_once(&stage).await?;
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Three claims in the middle, by age, of one MachineDeployment: their Machines go, all others stay, and their pods run again.
+async fn several_claims_go_at_once(stage: &Stage<'_>) -> Result<()> {
+    let mut claims: Vec<NodeClaim> = stage.claims().await?.into_iter().filter(|claim| assigned(claim) == "default/small").collect();
+    claims.sort_by_key(|claim| claim.metadata.creation_timestamp.clone().map(|time| time.0));
+    let going: Vec<&NodeClaim> = claims.iter().skip(3).take(3).collect();
+    let going_machines: BTreeSet<String> = going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
+    let before = machine_names(stage).await?;
+    ensure!(going_machines.len() == 3 && going_machines.is_subset(&before), "{going_machines:?} of {before:?}");
+    let api: Api<NodeClaim> = Api::all(stage.client.clone());
+    for claim in &going {
+        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default()).await?;
+    }
+    wait::eventually("the three Machines are gone", Duration::from_mins(2), async || {
+        let now = machine_names(stage).await?;
+        let left: Vec<_> = going_machines.intersection(&now).collect();
+        ensure!(left.is_empty(), "{left:?} are left");
+        Ok(())
+    })
+    .await?;
+    stage.running("web", 36, Duration::from_mins(2)).await?;
+    stage.books_are_exact(Duration::from_mins(1)).await?;
+    let after = machine_names(stage).await?;
+    let lost: Vec<_> = before.difference(&after).filter(|name| !going_machines.contains(*name)).collect();
+    ensure!(lost.is_empty(), "Machines that nobody gave up are gone: {lost:?}");
+    // The evicted pods were pending again, so as many claims took their place; nothing was remade behind our back.
+    ensure!(stage.replicas("small").await? == 9, "{} replicas", stage.replicas("small").await?);
+    Ok(())
+}
+
+async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
+    let machines = stage.machines().await?;
+    Ok(machines.iter().map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default())).collect())
+}
+
+fn annotation(claim: &NodeClaim, key: &str) -> String {
+    claim.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default()
+}
+
+fn assigned(claim: &NodeClaim) -> String {
+    annotation(claim, annotations::MACHINE_DEPLOYMENT)
+}

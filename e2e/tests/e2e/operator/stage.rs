@@ -1,0 +1,191 @@
+//! A control plane with Cluster API, a hollow cloud, our CRDs, a Cluster, a pool and an operator.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use karpenter_capi_api::capi::{CapiVersion, Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
+use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions, Provider, ProviderOptions};
+use karpenter_capi_e2e::plane::{ControlPlane, Program};
+use karpenter_capi_e2e::{objects, wait, workload};
+use karpenter_capi_lifecycle::invariants::{World, check};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+pub(super) const NAMESPACE: &str = "default";
+pub(super) const CLUSTER: &str = "c1";
+
+/// Everything but the operator.
+pub(super) struct Stage<'a> {
+    pub(super) plane: &'a ControlPlane,
+    pub(super) client: Client,
+    _cloud: Provider,
+}
+
+impl<'a> Stage<'a> {
+    /// Sets the stage: CRDs, cloud, Cluster, node class `default`.
+    pub(super) async fn set(plane: &'a ControlPlane) -> Result<Self> {
+        let client = plane.client()?;
+        hollow::install(&client).await?;
+        apply_crds(&client).await?;
+        let cloud = Provider::start(&client, &client, ProviderOptions::of_plane(plane)?);
+        objects::apply_all(&client, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
+        objects::apply(&client, &node_class("default")).await?;
+        Ok(Self { plane, client, _cloud: cloud })
+    }
+
+    pub(super) async fn machine_deployment(&self, options: &MachineDeploymentOptions) -> Result<()> {
+        hollow::apply_machine_deployment(&self.client, options).await.map(drop)
+    }
+
+    /// Starts the operator; further arguments come last.
+    pub(super) fn operator(&self) -> Result<Program> {
+        let mut command = Command::new(binary("KARPENTER_CAPI_MANAGER_BIN", "karpenter-capi-manager"));
+        command
+            .arg("--kubeconfig")
+            .arg(self.plane.kubeconfig())
+            .args(["--cluster-namespace", NAMESPACE, "--cluster-name", CLUSTER])
+            .args(["--bind-address", "127.0.0.1", "--metrics-port", "0", "--health-probe-port", "0"]);
+        self.plane.start_program("operator", command)
+    }
+
+    pub(super) async fn machines(&self) -> Result<Vec<Machine>> {
+        self.capi().await
+    }
+
+    pub(super) async fn replicas(&self, name: &str) -> Result<i32> {
+        let api: Api<MachineDeployment> = Api::namespaced_with(self.client.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        Ok(api.get(name).await?.spec.replicas.unwrap_or_default())
+    }
+
+    pub(super) async fn class(&self) -> Result<ClusterAPINodeClass> {
+        Ok(Api::all(self.client.clone()).get("default").await?)
+    }
+
+    pub(super) async fn claims(&self) -> Result<Vec<NodeClaim>> {
+        let api: Api<NodeClaim> = Api::all(self.client.clone());
+        Ok(api.list(&ListParams::default()).await?.items)
+    }
+
+    /// Everything of one kind of Cluster API.
+    async fn capi<K>(&self) -> Result<Vec<K>>
+    where
+        K: kube::Resource<DynamicType = CapiVersion, Scope = kube::core::DynamicResourceScope>
+            + Clone
+            + serde::de::DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::namespaced_with(self.client.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        Ok(api.list(&ListParams::default()).await?.items)
+    }
+
+    /// The pods of a Deployment run, as many as that.
+    pub(super) async fn running(&self, deployment: &str, count: usize, within: Duration) -> Result<Vec<Pod>> {
+        wait::eventually(&format!("{count} pods of {deployment} run"), within, async || {
+            let pods = workload::pods(&self.client, NAMESPACE, deployment).await?;
+            let running = pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none()).count();
+            ensure!(running == count, "{running} of {} pods run; claims: {}", pods.len(), self.told().await?);
+            Ok(pods)
+        })
+        .await
+    }
+
+    async fn told(&self) -> Result<String> {
+        let claims = self.claims().await?;
+        let told = claims.iter().map(|claim| {
+            let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            let waiting = conditions.iter().find(|condition| condition.status != "True" && condition.type_ != "Ready");
+            let name = claim.metadata.name.as_deref().unwrap_or_default();
+            waiting.map_or_else(|| format!("{name} ready"), |waiting| format!("{name} {}={} {}", waiting.type_, waiting.status, waiting.message))
+        });
+        Ok(told.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The books are exact, for two seconds on end.
+    pub(super) async fn books_are_exact(&self, within: Duration) -> Result<()> {
+        let exact = async || {
+            let violations = check(&self.world().await?);
+            ensure!(violations.is_empty(), "{}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+            let going = self.claims().await?.iter().filter(|claim| claim.metadata.deletion_timestamp.is_some()).count();
+            ensure!(going == 0, "{going} claims are going");
+            Ok(())
+        };
+        wait::eventually("the books are exact", within, exact).await?;
+        wait::holds("the books stay exact", Duration::from_secs(2), exact).await
+    }
+
+    async fn world(&self) -> Result<World> {
+        Ok(World {
+            machine_deployments: self.capi().await?,
+            machine_sets: self.capi::<MachineSet>().await?,
+            machines: self.capi().await?,
+            claims: self.claims().await?,
+            nodes: workload::nodes(&self.client).await?,
+        })
+    }
+}
+
+/// A machine of the stage's cluster.
+pub(super) fn machine(name: &str, cpu: &str, memory: &str) -> MachineDeploymentOptions {
+    MachineDeploymentOptions::new(NAMESPACE, CLUSTER, name, cpu, memory)
+}
+
+/// A node class that takes every member.
+fn node_class(name: &str) -> Value {
+    json!({
+        "apiVersion": "karpenter.cluster.x-k8s.io/v1alpha1", "kind": "ClusterAPINodeClass",
+        "metadata": { "name": name }, "spec": {},
+    })
+}
+
+/// A pool whose nodes come from node class `default` and never expire.
+pub(super) fn pool(name: &str) -> Value {
+    json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+        "metadata": { "name": name },
+        "spec": { "template": { "spec": {
+            "requirements": [],
+            "nodeClassRef": { "group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "default" },
+            "expireAfter": "Never",
+        } } },
+    })
+}
+
+/// The CRDs as they are shipped.
+pub(crate) async fn apply_crds(client: &Client) -> Result<()> {
+    let crds = shipped_crds()?;
+    objects::apply_all(client, &crds).await?;
+    objects::crds_established(client, &crds, Duration::from_mins(1)).await
+}
+
+fn shipped_crds() -> Result<Vec<Value>> {
+    let folder = repository().join("crds");
+    let mut crds = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+        let text = std::fs::read_to_string(entry?.path())?;
+        if text.contains("kind: CustomResourceDefinition") {
+            crds.push(serde_saphyr::from_str(&text)?);
+        }
+    }
+    ensure!(crds.len() >= 3, "only {} CRDs in {}", crds.len(), folder.display());
+    Ok(crds)
+}
+
+pub(super) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// A binary of ours: named by a variable, else the one that lies beside the tests.
+pub(super) fn binary(variable: &str, name: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(
+        || {
+            let test = std::env::current_exe().unwrap_or_default();
+            test.parent().and_then(Path::parent).map(|folder| folder.join(name)).unwrap_or_default()
+        },
+        PathBuf::from,
+    )
+}
