@@ -43,13 +43,25 @@ pub(crate) fn unavailable(input: &CatalogInput<'_>) -> Vec<UnavailableReason> {
     add(ReasonCode::Deleting, deleting(input));
     add(ReasonCode::Paused, paused(input));
     add(ReasonCode::ReplicasManaged, replicas_managed(input));
-    add(ReasonCode::HyperShiftAutoscaling, input.facts.hypershift_autoscaling.clone());
+    add(
+        ReasonCode::HyperShiftAutoscaling,
+        input.facts.hypershift_autoscaling.clone(),
+    );
     add(ReasonCode::TwoAutoscalers, input.facts.two_autoscalers.clone());
     add(ReasonCode::RollingOut, rolling_out(input));
     add(ReasonCode::PreflightFailing, preflight_failing(input));
-    add(ReasonCode::ScaledByOthers, still(input.facts.scaled_by_others.as_ref(), input.now));
-    add(ReasonCode::OutOfCapacity, still(input.facts.out_of_capacity.as_ref(), input.now));
-    add(ReasonCode::LaunchTimedOut, still(input.facts.launch_timed_out.as_ref(), input.now));
+    add(
+        ReasonCode::ScaledByOthers,
+        still(input.facts.scaled_by_others.as_ref(), input.now),
+    );
+    add(
+        ReasonCode::OutOfCapacity,
+        still(input.facts.out_of_capacity.as_ref(), input.now),
+    );
+    add(
+        ReasonCode::LaunchTimedOut,
+        still(input.facts.launch_timed_out.as_ref(), input.now),
+    );
     reasons
 }
 
@@ -62,8 +74,13 @@ fn deleting(input: &CatalogInput<'_>) -> Option<String> {
     if input.machine_deployment.metadata.deletion_timestamp.is_some() {
         return Some(format!("MachineDeployment {} is being deleted", input.name()));
     }
-    let cluster = input.cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())?;
-    Some(format!("Cluster {} is being deleted", cluster.metadata.name.as_deref().unwrap_or_default()))
+    let cluster = input
+        .cluster
+        .filter(|cluster| cluster.metadata.deletion_timestamp.is_some())?;
+    Some(format!(
+        "Cluster {} is being deleted",
+        cluster.metadata.name.as_deref().unwrap_or_default()
+    ))
 }
 
 /// Which of the three switches is on. `spec.paused` doesn't keep Cluster API from scaling, yet whoever sets it wants no change.
@@ -72,20 +89,37 @@ fn paused(input: &CatalogInput<'_>) -> Option<String> {
     let annotated = Annotations::new(deployment.metadata.annotations.as_ref());
     if annotated.has(annotations::CAPI_PAUSED) {
         let by_us = annotated.has(annotations::PAUSE_FOR);
-        let why = if by_us { " (by karpenter-capi, while it removes a machine)" } else { "" };
-        return Some(format!("annotation {} is set on MachineDeployment {}{why}", annotations::CAPI_PAUSED, input.name()));
+        let why = if by_us {
+            " (by karpenter-capi, while it removes a machine)"
+        } else {
+            ""
+        };
+        return Some(format!(
+            "annotation {} is set on MachineDeployment {}{why}",
+            annotations::CAPI_PAUSED,
+            input.name()
+        ));
     }
     if deployment.spec.paused {
-        return Some(format!("spec.paused is true on MachineDeployment {}", input.name()));
+        return Some(format!(
+            "spec.paused is true on MachineDeployment {}",
+            input.name()
+        ));
     }
     let cluster = input.cluster.filter(|cluster| cluster.spec.paused)?;
-    Some(format!("spec.paused is true on Cluster {}", cluster.metadata.name.as_deref().unwrap_or_default()))
+    Some(format!(
+        "spec.paused is true on Cluster {}",
+        cluster.metadata.name.as_deref().unwrap_or_default()
+    ))
 }
 
 /// A topology that sets replicas reverts every other writer.
 fn replicas_managed(input: &CatalogInput<'_>) -> Option<String> {
     let metadata = &input.machine_deployment.metadata;
-    let owned = metadata.labels.as_ref().filter(|all| all.contains_key(labels::TOPOLOGY_OWNED))?;
+    let owned = metadata
+        .labels
+        .as_ref()
+        .filter(|all| all.contains_key(labels::TOPOLOGY_OWNED))?;
     let cluster = input.cluster?;
     let entries = &cluster.spec.topology.as_ref()?.workers.machine_deployments;
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -95,7 +129,9 @@ fn replicas_managed(input: &CatalogInput<'_>) -> Option<String> {
         Some(entry) => entries.iter().find(|candidate| candidate.name == *entry),
         None => entries
             .iter()
-            .filter(|entry| name == entry.name || name.starts_with(&format!("{cluster_name}-{}-", entry.name)))
+            .filter(|entry| {
+                name == entry.name || name.starts_with(&format!("{cluster_name}-{}-", entry.name))
+            })
             .max_by_key(|entry| entry.name.len()),
     }?;
     let replicas = entry.replicas?;
@@ -110,12 +146,19 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
     if input.machine_deployment.spec.strategy() == StrategyType::OnDelete {
         return None;
     }
-    let own = || input.machine_sets.iter().filter(|set| belongs_to(set, input.machine_deployment));
+    let own = || {
+        input
+            .machine_sets
+            .iter()
+            .filter(|set| belongs_to(set, input.machine_deployment))
+    };
     let newest = own().map(|set| revision(set)).max()?;
-    let older = own().filter(|set| revision(set) != newest).map(|set| (set, machines_of(set, input)));
-    let (set, machines) = older.filter(|(_, machines)| *machines > 0).min_by_key(|(set, _)| {
-        (revision(set), set.metadata.name.clone())
-    })?;
+    let older = own()
+        .filter(|set| revision(set) != newest)
+        .map(|set| (set, machines_of(set, input)));
+    let (set, machines) = older
+        .filter(|(_, machines)| *machines > 0)
+        .min_by_key(|(set, _)| (revision(set), set.metadata.name.clone()))?;
     Some(format!(
         "a roll-out is under way: MachineSet {} of revision {} still has {machines} of its machines",
         set.metadata.name.as_deref().unwrap_or_default(),
@@ -124,16 +167,25 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
 }
 
 fn belongs_to(set: &MachineSet, deployment: &MachineDeployment) -> bool {
-    let Some(owner) = controller_of_kind(&set.metadata, "MachineDeployment") else { return false };
+    let Some(owner) = controller_of_kind(&set.metadata, "MachineDeployment") else {
+        return false;
+    };
     let same_namespace = set.metadata.namespace == deployment.metadata.namespace;
     // A file may lack UIDs; where both are known they decide, since a name may be used again.
-    let same_uid = deployment.metadata.uid.as_ref().is_none_or(|uid| owner.uid.is_empty() || owner.uid == *uid);
+    let same_uid = deployment
+        .metadata
+        .uid
+        .as_ref()
+        .is_none_or(|uid| owner.uid.is_empty() || owner.uid == *uid);
     same_namespace && same_uid && deployment.metadata.name.as_ref() == Some(&owner.name)
 }
 
 fn revision(set: &MachineSet) -> i64 {
     let annotated = Annotations::new(set.metadata.annotations.as_ref());
-    annotated.value(annotations::REVISION).and_then(|value| value.parse().ok()).unwrap_or(0)
+    annotated
+        .value(annotations::REVISION)
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The most that anybody says the MachineSet has: what it is to have, what it saw, and Machines that name it as their owner.
@@ -144,25 +196,39 @@ fn machines_of(set: &MachineSet, input: &CatalogInput<'_>) -> i64 {
             && controller_of_kind(&machine.metadata, "MachineSet").is_some_and(|owner| owner.name == name)
     });
     let owned = i64::try_from(owned.count()).unwrap_or(i64::MAX);
-    owned.max(set.spec.replicas.unwrap_or(0).into()).max(set.status.replicas.unwrap_or(0).into())
+    owned
+        .max(set.spec.replicas.unwrap_or(0).into())
+        .max(set.status.replicas.unwrap_or(0).into())
 }
 
 /// Cluster API tells what keeps it from adding machines only in the words of the condition `ScalingUp`.
 fn preflight_failing(input: &CatalogInput<'_>) -> Option<String> {
     let deployment = input.machine_deployment;
-    let own = input.machine_sets.iter().filter(|set| belongs_to(set, deployment));
+    let own = input
+        .machine_sets
+        .iter()
+        .filter(|set| belongs_to(set, deployment));
     let sets = own.map(|set| ("MachineSet", &set.metadata, set.status.conditions.as_slice()));
-    let of_deployment = ("MachineDeployment", &deployment.metadata, deployment.status.conditions.as_slice());
+    let of_deployment = (
+        "MachineDeployment",
+        &deployment.metadata,
+        deployment.status.conditions.as_slice(),
+    );
     sets.chain([of_deployment]).find_map(|(kind, metadata, all)| {
-        let blocked = condition::find(all, conditions::CAPI_SCALING_UP).filter(|condition| is_blocked(condition))?;
+        let blocked =
+            condition::find(all, conditions::CAPI_SCALING_UP).filter(|condition| is_blocked(condition))?;
         let name = metadata.name.as_deref().unwrap_or_default();
-        Some(format!("{kind} {name} can't add machines: {}", one_line(&blocked.message)))
+        Some(format!(
+            "{kind} {name} can't add machines: {}",
+            one_line(&blocked.message)
+        ))
     })
 }
 
 fn is_blocked(condition: &Condition) -> bool {
     let message = condition.message.to_lowercase();
-    condition.status != condition::FALSE && (message.contains("preflight") || message.contains("blocked because"))
+    condition.status != condition::FALSE
+        && (message.contains("preflight") || message.contains("blocked because"))
 }
 
 fn one_line(message: &str) -> String {
@@ -176,21 +242,30 @@ pub(crate) fn headroom(
     findings: &mut Findings,
 ) -> (Option<i64>, Option<UnavailableReason>) {
     const KEY: &str = annotations::NODE_GROUP_MAX_SIZE;
-    let Some(value) = annotated.value(KEY) else { return (None, None) };
+    let Some(value) = annotated.value(KEY) else {
+        return (None, None);
+    };
     // HyperShift writes "0" and "0" to say that the Cluster Autoscaler has no business here.
     let off = value == "0" && annotated.value(annotations::NODE_GROUP_MIN_SIZE) == Some("0");
     if off && annotated.has(annotations::HYPERSHIFT_NODE_POOL) {
         return (None, None);
     }
     let Some(maximum) = value.parse().ok().filter(|maximum: &i64| *maximum >= 0) else {
-        findings.fault(KEY, value, "write the largest number of replicas as a whole number such as 10");
+        findings.fault(
+            KEY,
+            value,
+            "write the largest number of replicas as a whole number such as 10",
+        );
         return (Some(0), None);
     };
     let taken = input.replicas().saturating_add(input.facts.claims_to_enter);
     let room = maximum.saturating_sub(taken).max(0);
     let full = (room == 0).then(|| UnavailableReason {
         code: ReasonCode::MaxSize,
-        message: format!("{} has {taken} of at most {maximum} replicas ({KEY})", input.name()),
+        message: format!(
+            "{} has {taken} of at most {maximum} replicas ({KEY})",
+            input.name()
+        ),
     });
     (Some(room), full)
 }

@@ -52,8 +52,17 @@ impl CatalogInput<'_> {
     /// `spec.replicas`; where it is missing, what Cluster API's webhook fills in: the minimum size, else 1.
     pub fn replicas(&self) -> i64 {
         let annotated = Annotations::new(self.machine_deployment.metadata.annotations.as_ref());
-        let minimum = || annotated.value(annotations::NODE_GROUP_MIN_SIZE).and_then(|value| value.parse().ok());
-        self.machine_deployment.spec.replicas.map(i64::from).or_else(minimum).unwrap_or(1)
+        let minimum = || {
+            annotated
+                .value(annotations::NODE_GROUP_MIN_SIZE)
+                .and_then(|value| value.parse().ok())
+        };
+        self.machine_deployment
+            .spec
+            .replicas
+            .map(i64::from)
+            .or_else(minimum)
+            .unwrap_or(1)
     }
 }
 
@@ -112,11 +121,18 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let mut findings = Findings::default();
     let template = input.infrastructure_template;
     let labels = labels::node_labels(deployment, template, annotated, &mut findings);
-    let Capacity { resources: capacity, missing, volume_limits } = capacity(template, annotated, &mut findings);
+    let Capacity {
+        resources: capacity,
+        missing,
+        volume_limits,
+    } = capacity(template, annotated, &mut findings);
     let overhead = overhead::overhead(annotated, &mut findings);
     let template_taints = deployment.spec.template.spec.taints.iter();
-    let template_taints =
-        template_taints.map(|taint| TemplateTaint { key: &taint.key, value: &taint.value, effect: &taint.effect });
+    let template_taints = template_taints.map(|taint| TemplateTaint {
+        key: &taint.key,
+        value: &taint.value,
+        effect: &taint.effect,
+    });
     let taints = taints(template_taints, annotated, &mut findings);
     let price = price::price(annotated, &mut findings);
     let price_updated_at = price::price_updated_at(annotated, &mut findings);
@@ -129,7 +145,10 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let mut by_hand: Vec<_> = excluded.into_iter().collect();
     by_hand.extend(findings.faults.first().map(|_| invalid(&name, &findings.faults)));
     by_hand.extend(no_capacity(&name, &missing, annotated, &findings));
-    let deleting = unavailable.iter().take_while(|reason| reason.code == ReasonCode::Deleting).count();
+    let deleting = unavailable
+        .iter()
+        .take_while(|reason| reason.code == ReasonCode::Deleting)
+        .count();
     unavailable.splice(deleting..deleting, by_hand);
     unavailable.extend(full);
 
@@ -172,7 +191,10 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
 
 fn invalid(name: &NamespacedName, faults: &[CatalogWarning]) -> UnavailableReason {
     let told: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
-    UnavailableReason { code: ReasonCode::Invalid, message: format!("{}: {}", name.name, told.join("; ")) }
+    UnavailableReason {
+        code: ReasonCode::Invalid,
+        message: format!("{}: {}", name.name, told.join("; ")),
+    }
 }
 
 /// Says what is missing, unless it is there and can't be read, which is told as `Invalid`.
@@ -183,18 +205,37 @@ fn no_capacity(
     findings: &Findings,
 ) -> Option<UnavailableReason> {
     let unreadable = |resource: &&str| {
-        findings.faults.iter().any(|fault| fault.key.strip_prefix(annotations::CAPACITY_PREFIX) == Some(*resource))
+        findings
+            .faults
+            .iter()
+            .any(|fault| fault.key.strip_prefix(annotations::CAPACITY_PREFIX) == Some(*resource))
     };
-    let missing: Vec<_> = missing.iter().copied().filter(|resource| !unreadable(resource)).collect();
+    let missing: Vec<_> = missing
+        .iter()
+        .copied()
+        .filter(|resource| !unreadable(resource))
+        .collect();
     if missing.is_empty() {
         return None;
     }
-    let keys: Vec<_> = missing.iter().map(|resource| format!("{}{resource}", annotations::CAPACITY_PREFIX)).collect();
+    let keys: Vec<_> = missing
+        .iter()
+        .map(|resource| format!("{}{resource}", annotations::CAPACITY_PREFIX))
+        .collect();
     let older = annotated.keys_with_prefix(OLDER_CAPACITY_PREFIX);
-    let unread = if older.is_empty() { String::new() } else { format!(" ({} isn't read)", older.join(", ")) };
+    let unread = if older.is_empty() {
+        String::new()
+    } else {
+        format!(" ({} isn't read)", older.join(", "))
+    };
     Some(UnavailableReason {
         code: ReasonCode::NoCapacityDeclared,
-        message: format!("{}: no {} capacity; set {}{unread}", name.name, missing.join(" and "), keys.join(" and ")),
+        message: format!(
+            "{}: no {} capacity; set {}{unread}",
+            name.name,
+            missing.join(" and "),
+            keys.join(" and ")
+        ),
     })
 }
 
@@ -207,14 +248,27 @@ fn excluded(annotated: Annotations<'_>, findings: &mut Findings) -> Option<Unava
         return None;
     }
     let no = value.get(..5).filter(|start| start.eq_ignore_ascii_case("false"));
-    let rest = no.and_then(|start| value.get(start.len()..)).filter(|rest| !rest.starts_with(char::is_alphanumeric));
+    let rest = no
+        .and_then(|start| value.get(start.len()..))
+        .filter(|rest| !rest.starts_with(char::is_alphanumeric));
     let Some(rest) = rest else {
-        findings.fault(KEY, value, "write \"true\", or \"false\" with an optional reason behind it");
+        findings.fault(
+            KEY,
+            value,
+            "write \"true\", or \"false\" with an optional reason behind it",
+        );
         return None;
     };
     let why = rest.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '(' | ')' | '.'));
-    let message = if why.is_empty() { format!("excluded by {KEY}") } else { format!("excluded by {KEY}: {why}") };
-    Some(UnavailableReason { code: ReasonCode::Excluded, message })
+    let message = if why.is_empty() {
+        format!("excluded by {KEY}")
+    } else {
+        format!("excluded by {KEY}: {why}")
+    };
+    Some(UnavailableReason {
+        code: ReasonCode::Excluded,
+        message,
+    })
 }
 
 fn launch_timeout(annotated: Annotations<'_>, findings: &mut Findings) -> Option<SignedDuration> {
@@ -222,7 +276,11 @@ fn launch_timeout(annotated: Annotations<'_>, findings: &mut Findings) -> Option
     let value = annotated.value(KEY)?;
     let timeout = parse_go(value).ok().filter(SignedDuration::is_positive);
     if timeout.is_none() {
-        findings.ignore(KEY, value, "write a duration such as 20m; until then the node class's timeouts hold");
+        findings.ignore(
+            KEY,
+            value,
+            "write a duration such as 20m; until then the node class's timeouts hold",
+        );
     }
     timeout
 }

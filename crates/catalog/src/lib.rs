@@ -19,4 +19,4 @@ mod taints;
 pub use availability::{Facts, Until};
 pub use entry::{CatalogEntry, CatalogInput, catalog};
 pub use findings::CatalogWarning;
-pub use select::{SelectorError, Selection, is_member};
+pub use select::{Selection, SelectorError, is_member};

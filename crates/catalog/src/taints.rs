@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 /// Where the Machine template keeps its taints.
 const TEMPLATE_FIELD: &str = "spec.template.spec.taints";
-const REMEDY: &str = "write key=value:effect with effect NoSchedule, PreferNoSchedule or NoExecute, separated by commas";
+const REMEDY: &str =
+    "write key=value:effect with effect NoSchedule, PreferNoSchedule or NoExecute, separated by commas";
 
 /// A taint of the Machine template as it stands in the object.
 pub(crate) struct TemplateTaint<'a> {
@@ -56,5 +57,9 @@ fn checked(key: &str, value: &str, effect: &str) -> Option<Taint> {
         _ => return None,
     };
     let good = is_qualified_name(key) && is_label_value(value);
-    good.then(|| Taint { key: key.to_owned(), value: value.to_owned(), effect })
+    good.then(|| Taint {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        effect,
+    })
 }

@@ -1,11 +1,11 @@
 //! From a planned claim to the NodeClaim that is created.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karpenter_capi_api::names::{KARPENTER_GROUP, annotations, labels};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimSpec, NodePool, ResourceRequirements};
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_scheduling::plan::{InstanceOption, PlannedNodeClaim};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels that the chosen MachineDeployment decides, where it declares them.
@@ -52,7 +52,9 @@ pub fn draft(planned: &PlannedNodeClaim, pool: &NodePool) -> NodeClaim {
             taints: template.spec.taints.clone(),
             startup_taints: template.spec.startup_taints.clone(),
             requirements: asked(planned).to_api(),
-            resources: ResourceRequirements { requests: planned.requests.to_quantities() },
+            resources: ResourceRequirements {
+                requests: planned.requests.to_quantities(),
+            },
             node_class_ref: template.spec.node_class_ref.clone(),
             termination_grace_period: template.spec.termination_grace_period.clone(),
             expire_after: Some(template.spec.effective_expire_after()),
@@ -66,7 +68,10 @@ fn claim_labels(planned: &PlannedNodeClaim, pool: &NodePool) -> BTreeMap<String,
     let mut all = planned.requirements.labels();
     all.extend(pool.spec.template.metadata.labels.clone());
     all.insert(labels::NODEPOOL.to_owned(), planned.node_pool.clone());
-    all.insert(labels::NODECLASS.to_owned(), pool.spec.template.spec.node_class_ref.name.clone());
+    all.insert(
+        labels::NODECLASS.to_owned(),
+        pool.spec.template.spec.node_class_ref.name.clone(),
+    );
     if let Some(chosen) = planned.chosen() {
         let mut promised = chosen.instance_type.requirements.single_values();
         promised.extend(chosen.offering.requirements.single_values());
@@ -81,10 +86,19 @@ fn claim_labels(planned: &PlannedNodeClaim, pool: &NodePool) -> BTreeMap<String,
 fn asked(planned: &PlannedNodeClaim) -> Requirements {
     let mut requirements = planned.requirements.clone();
     let types = values(planned, |option| {
-        option.instance_type.requirements.get(labels::INSTANCE_TYPE).and_then(Requirement::single_value)
+        option
+            .instance_type
+            .requirements
+            .get(labels::INSTANCE_TYPE)
+            .and_then(Requirement::single_value)
     });
-    let capacity_types = values(planned, |option| Some(option.offering.capacity_type()).filter(|found| !found.is_empty()));
-    for (key, values) in [(labels::INSTANCE_TYPE, types), (labels::CAPACITY_TYPE, capacity_types)] {
+    let capacity_types = values(planned, |option| {
+        Some(option.offering.capacity_type()).filter(|found| !found.is_empty())
+    });
+    for (key, values) in [
+        (labels::INSTANCE_TYPE, types),
+        (labels::CAPACITY_TYPE, capacity_types),
+    ] {
         if !values.is_empty() {
             requirements.add(Requirement::one_of(key, &values));
         }
@@ -97,5 +111,11 @@ fn values<'a>(
     planned: &'a PlannedNodeClaim,
     of: impl Fn(&'a InstanceOption) -> Option<&'a str>,
 ) -> Vec<&'a str> {
-    planned.options.iter().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect()
+    planned
+        .options
+        .iter()
+        .filter_map(of)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }

@@ -9,8 +9,8 @@ mod kinds;
 
 use crate::object::{Kind, Object};
 use document::{Document, Step};
-use kinds::Typed;
 use karpenter_capi_model::name::NamespacedName;
+use kinds::Typed;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,7 +75,11 @@ pub struct LoadError {
 }
 
 fn join(errors: &[DocumentError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Reads manifests. The order of files and documents has no effect on what is loaded.
@@ -149,7 +153,11 @@ struct Found {
 
 impl Loader {
     fn document(&mut self, file: &str, document: Document<'_>) {
-        let place = Place { file, document, item: None };
+        let place = Place {
+            file,
+            document,
+            item: None,
+        };
         match document::parse(document.text) {
             Err(error) => self.errors.push(DocumentError {
                 file: file.to_owned(),
@@ -165,33 +173,42 @@ impl Loader {
     }
 
     fn value(&mut self, place: Place<'_>, value: Value) {
-        let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let is_list = value
+            .get("kind")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind.ends_with("List"));
         match value {
             Value::Object(mut map) if is_list && place.item.is_none() => match map.remove("items") {
                 Some(Value::Array(items)) => {
                     for (index, item) in items.into_iter().enumerate() {
-                        self.value(Place { item: Some(index), ..place }, item);
+                        self.value(
+                            Place {
+                                item: Some(index),
+                                ..place
+                            },
+                            item,
+                        );
                     }
                 }
                 None | Some(Value::Null) => {}
                 Some(_) => {
                     let path = [Step::Key("items".to_owned())];
-                    self.errors.push(place.error(None, &path, "items must be a list of objects".to_owned()));
+                    self.errors
+                        .push(place.error(None, &path, "items must be a list of objects".to_owned()));
                 }
             },
             value => match kinds::read(&value) {
                 Err(error) => {
                     let object = kinds::describe(&value);
                     for fault in error.faults {
-                        self.errors.push(place.error(object.clone(), &fault.path, fault.message));
+                        self.errors
+                            .push(place.error(object.clone(), &fault.path, fault.message));
                     }
                 }
-                Ok(Typed::Other { kind, template }) => {
-                    match template {
-                        Some(object) => self.raw.entry(object.key()).or_default().push((kind, object)),
-                        None => *self.others.entry(kind).or_default() += 1,
-                    }
-                }
+                Ok(Typed::Other { kind, template }) => match template {
+                    Some(object) => self.raw.entry(object.key()).or_default().push((kind, object)),
+                    None => *self.others.entry(kind).or_default() += 1,
+                },
                 Ok(Typed::Known { object, warnings }) => {
                     self.warnings.extend(warnings);
                     self.take(place, object, value);
@@ -207,11 +224,23 @@ impl Loader {
         match self.objects.get(&key) {
             Some(first) if first.written == written => {}
             Some(first) => {
-                let message = format!("it is given twice and differently, first in {}; leave one out", first.place);
+                let message = format!(
+                    "it is given twice and differently, first in {}; leave one out",
+                    first.place
+                );
                 let described = kinds::describe(&written);
                 self.errors.push(place.error(described, &[], message));
             }
-            None => _ = self.objects.insert(key, Found { object, written, place: here }),
+            None => {
+                _ = self.objects.insert(
+                    key,
+                    Found {
+                        object,
+                        written,
+                        place: here,
+                    },
+                )
+            }
         }
     }
 
@@ -233,7 +262,11 @@ impl Loader {
         admission::admit(&mut objects);
         self.warnings.sort_unstable();
         self.warnings.dedup();
-        Ok(Loaded { objects, others: self.others, warnings: self.warnings })
+        Ok(Loaded {
+            objects,
+            others: self.others,
+            warnings: self.warnings,
+        })
     }
 }
 

@@ -81,16 +81,24 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         .collect();
     for entry in catalog.values() {
         for warning in &entry.warnings {
-            warnings.add(format!("MachineDeployment/{}", entry.name), warning.message.clone());
+            warnings.add(
+                format!("MachineDeployment/{}", entry.name),
+                warning.message.clone(),
+            );
         }
     }
-    let mut well_known_labels: BTreeSet<String> = labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
+    let mut well_known_labels: BTreeSet<String> =
+        labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
     well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
     let volumes = volumes::read(snapshot, &pods.wanting);
     let input = Input {
         now: options.now,
         options: options.scheduling.clone(),
-        pods: pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model)).collect(),
+        pods: pods
+            .wanting
+            .iter()
+            .map(|record| std::sync::Arc::clone(&record.model))
+            .collect(),
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,
@@ -100,7 +108,12 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         volumes,
         well_known_labels,
     };
-    ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
+    ProvisioningInput {
+        input,
+        catalog,
+        books,
+        warnings: warnings.sorted(),
+    }
 }
 
 /// Collects what a person should know.
@@ -109,7 +122,10 @@ struct Warnings(BTreeSet<Warning>);
 
 impl Warnings {
     fn add(&mut self, object: impl Into<String>, message: impl Into<String>) {
-        self.0.insert(Warning { object: object.into(), message: message.into() });
+        self.0.insert(Warning {
+            object: object.into(),
+            message: message.into(),
+        });
     }
 
     fn sorted(self) -> Vec<Warning> {

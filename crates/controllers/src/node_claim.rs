@@ -1,5 +1,6 @@
 //! A NodeClaim's shell: read what belongs to it, decide, write Node, status, evictions.
 
+mod assign;
 mod terminate;
 
 use crate::context::Context;
@@ -34,6 +35,9 @@ pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     }
     if !has_finalizer(&claim) {
         add_finalizer(&context, &claim).await?;
+    }
+    if assigned(&claim).is_none() {
+        return assign::assign(&context, &claim).await;
     }
     follow(&context, &claim).await
 }

@@ -4,6 +4,7 @@
 //! Every step is a function from what was observed to the writes that come next. Nothing here reads a clock or the network, so
 //! that every interleaving of steps, crashes and other people's writes can be explored by tests.
 
+pub mod assign;
 pub mod claim;
 pub mod drain;
 pub mod hash;

@@ -14,7 +14,10 @@ pub struct NamespacedName {
 impl NamespacedName {
     /// Joins the two parts.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 }
 
@@ -30,7 +33,9 @@ impl std::str::FromStr for NamespacedName {
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         match s.split_once('/') {
-            Some((namespace, name)) if !namespace.trim().is_empty() && !name.trim().is_empty() && !name.contains('/') => {
+            Some((namespace, name))
+                if !namespace.trim().is_empty() && !name.trim().is_empty() && !name.contains('/') =>
+            {
                 Ok(Self::new(namespace, name))
             }
             _ => Err(InvalidNamespacedName(s.to_owned())),

@@ -68,7 +68,10 @@ pub fn from_api(pool: &v1::NodePool, state: NodePoolState) -> NodePool {
     let class = &template.spec.node_class_ref;
     let mut node_labels = template.metadata.labels.clone();
     node_labels.insert(labels::NODEPOOL.to_owned(), name.clone());
-    node_labels.insert(format!("{}/{}", class.group, class.kind.to_lowercase()), class.name.clone());
+    node_labels.insert(
+        format!("{}/{}", class.group, class.kind.to_lowercase()),
+        class.name.clone(),
+    );
     let (limits, node_limit) = limits(&pool.spec.limits, &mut problems);
     let taints = taints("taints", &template.spec.taints, &mut problems);
     let startup_taints = self::taints("startupTaints", &template.spec.startup_taints, &mut problems);
@@ -100,11 +103,7 @@ fn limits(list: &v1::ResourceList, problems: &mut Vec<String>) -> (ResourceList,
     (limits, nodes)
 }
 
-fn taints(
-    field: &str,
-    list: &[k8s_openapi::api::core::v1::Taint],
-    problems: &mut Vec<String>,
-) -> Vec<Taint> {
+fn taints(field: &str, list: &[k8s_openapi::api::core::v1::Taint], problems: &mut Vec<String>) -> Vec<Taint> {
     let mut taints = Vec::new();
     for taint in list {
         match Taint::from_api(taint) {
@@ -134,12 +133,20 @@ fn requirements(
     problems: &mut Vec<String>,
 ) -> Requirements {
     let mut requirements = Requirements::from_api(list).unwrap_or_else(|errors| {
-        problems.extend(errors.iter().map(|error| format!("spec.template.spec.requirements: {error}")));
+        problems.extend(
+            errors
+                .iter()
+                .map(|error| format!("spec.template.spec.requirements: {error}")),
+        );
         Requirements::new()
     });
     for requirement in requirements.iter() {
         let key = requirement.key();
-        let why = if key == labels::NODEPOOL { Some("is set by the controller") } else { crate::label::restricted(key) };
+        let why = if key == labels::NODEPOOL {
+            Some("is set by the controller")
+        } else {
+            crate::label::restricted(key)
+        };
         if let Some(why) = why {
             problems.push(format!("spec.template.spec.requirements: {key} {why}; remove it"));
         }
@@ -157,11 +164,18 @@ fn requirements(
 
 /// At least one capacity type that exists, and as many as `minValues` asks for.
 fn check_capacity_types(requirement: Option<&Requirement>, problems: &mut Vec<String>) {
-    let Some(requirement) = requirement.filter(|requirement| requirement.is_enumerated() && !requirement.is_empty()) else {
+    let Some(requirement) =
+        requirement.filter(|requirement| requirement.is_enumerated() && !requirement.is_empty())
+    else {
         return;
     };
-    let known = requirement.values().filter(|value| labels::CAPACITY_TYPES.contains(value)).count();
-    let needed = requirement.min_values().map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX));
+    let known = requirement
+        .values()
+        .filter(|value| labels::CAPACITY_TYPES.contains(value))
+        .count();
+    let needed = requirement
+        .min_values()
+        .map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX));
     if known < needed {
         problems.push(format!(
             "spec.template.spec.requirements: {requirement}: {known} of the values are capacity types, {needed} are needed; \
@@ -172,16 +186,22 @@ fn check_capacity_types(requirement: Option<&Requirement>, problems: &mut Vec<St
 
 /// `paused: all`, until `paused-until` where that can be read; a time that can't be read never ends the pause.
 fn paused(pool: &v1::NodePool, now: Timestamp) -> bool {
-    let annotation = |key: &str| pool.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    let annotation = |key: &str| {
+        pool.metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(key))
+    };
     let until = annotation(annotations::PAUSED_UNTIL).and_then(|text| text.parse::<Timestamp>().ok());
-    annotation(annotations::PAUSED).is_some_and(|value| value == "all") && until.is_none_or(|until| now < until)
+    annotation(annotations::PAUSED).is_some_and(|value| value == "all")
+        && until.is_none_or(|until| now < until)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pool(manifest: serde_json::Value) -> NodePool {
+    fn pool(manifest: &serde_json::Value) -> NodePool {
         let mut whole = serde_json::json!({
             "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "p"},
             "spec": {"template": {"spec": {"requirements": [], "nodeClassRef": {
@@ -197,24 +217,25 @@ mod tests {
         from_api(&serde_json::from_value(whole).unwrap(), state)
     }
 
-    fn merge(base: &mut serde_json::Value, patch: serde_json::Value) {
+    fn merge(base: &mut serde_json::Value, patch: &serde_json::Value) {
         match (base, patch) {
             (serde_json::Value::Object(base), serde_json::Value::Object(patch)) => {
                 for (key, value) in patch {
-                    merge(base.entry(key).or_insert(serde_json::Value::Null), value);
+                    merge(base.entry(key.as_str()).or_insert(serde_json::Value::Null), value);
                 }
             }
-            (base, patch) => *base = patch,
+            (base, patch) => *base = patch.clone(),
         }
     }
 
-    fn with_requirements(requirements: serde_json::Value) -> NodePool {
-        pool(serde_json::json!({"spec": {"template": {"spec": {"requirements": requirements}}}}))
+    fn with_requirements(requirements: &serde_json::Value) -> NodePool {
+        pool(&serde_json::json!({"spec": {"template": {"spec": {"requirements": requirements}}}}))
     }
 
     #[test]
     fn labels_become_requirements() {
-        let pool = pool(serde_json::json!({"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}}));
+        let pool =
+            pool(&serde_json::json!({"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}}));
         assert_eq!(pool.not_ready, None);
         let shown = pool.requirements.to_string();
         assert_eq!(
@@ -225,27 +246,45 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_is_kept_and_nodes_stand_apart() {
-        let pool = pool(serde_json::json!({"spec": {"limits": {"cpu": "0", "nodes": "3"}}}));
-        assert_eq!((pool.limits.get("cpu"), pool.limits.get("memory"), pool.node_limit), (Some(0), None, Some(3)));
+        let pool = pool(&serde_json::json!({"spec": {"limits": {"cpu": "0", "nodes": "3"}}}));
+        assert_eq!(
+            (pool.limits.get("cpu"), pool.limits.get("memory"), pool.node_limit),
+            (Some(0), None, Some(3))
+        );
     }
 
     #[test]
     fn what_can_not_be_read_makes_the_pool_not_ready_and_says_why() {
         for (requirements, words) in [
-            (serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["a"]}]), "gen Gt [\"a\"]"),
-            (serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["1", "2"]}]), "exactly one"),
-            (serde_json::json!([{"key": "karpenter.sh/registered", "operator": "Exists"}]), "karpenter.sh/registered"),
-            (serde_json::json!([{"key": "kubernetes.io/hostname", "operator": "Exists"}]), "kubernetes.io/hostname"),
-            (serde_json::json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["cheap"]}]), "on-demand"),
+            (
+                serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["a"]}]),
+                "gen Gt [\"a\"]",
+            ),
+            (
+                serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["1", "2"]}]),
+                "exactly one",
+            ),
+            (
+                serde_json::json!([{"key": "karpenter.sh/registered", "operator": "Exists"}]),
+                "karpenter.sh/registered",
+            ),
+            (
+                serde_json::json!([{"key": "kubernetes.io/hostname", "operator": "Exists"}]),
+                "kubernetes.io/hostname",
+            ),
+            (
+                serde_json::json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["cheap"]}]),
+                "on-demand",
+            ),
         ] {
-            let not_ready = with_requirements(requirements).not_ready.unwrap();
+            let not_ready = with_requirements(&requirements).not_ready.unwrap();
             assert!(not_ready.contains(words), "{not_ready}");
         }
-        let broken = pool(serde_json::json!({"spec": {"limits": {"memory": "16GB"}}}));
+        let broken = pool(&serde_json::json!({"spec": {"limits": {"memory": "16GB"}}}));
         assert!(broken.not_ready.unwrap().contains("16GB"));
         let taint = serde_json::json!({"key": "a", "effect": "NoSchedule"});
         let twice = serde_json::json!({"spec": {"template": {"spec": {"taints": [taint], "startupTaints": [taint]}}}});
-        assert!(pool(twice).not_ready.unwrap().contains("twice"));
+        assert!(pool(&twice).not_ready.unwrap().contains("twice"));
     }
 
     #[test]
@@ -255,7 +294,7 @@ mod tests {
             if let Some(until) = until {
                 annotations["karpenter.cluster.x-k8s.io/paused-until"] = until.into();
             }
-            pool(serde_json::json!({"metadata": {"annotations": annotations}})).paused
+            pool(&serde_json::json!({"metadata": {"annotations": annotations}})).paused
         };
         assert!(paused(None, "all"));
         assert!(!paused(None, "disruption"));

@@ -44,7 +44,7 @@ pub struct Pod {
     pub pod_anti_affinity: Vec<PodAffinityTerm>,
     /// Preferred pod anti-affinity terms.
     pub preferred_pod_anti_affinity: Vec<PreferredTerm<PodAffinityTerm>>,
-    /// PersistentVolumeClaims that the pod mounts (ephemeral volumes by their generated claim name).
+    /// `PersistentVolumeClaim`s that the pod mounts (ephemeral volumes by their generated claim name).
     pub volume_claims: Vec<NamespacedName>,
     /// Host ports of containers and restartable init containers.
     pub host_ports: Vec<HostPort>,
@@ -116,7 +116,7 @@ pub struct TopologySpreadConstraint {
     pub topology_key: String,
     /// At least 1.
     pub max_skew: i32,
-    /// `whenUnsatisfiable: DoNotSchedule`; false is ScheduleAnyway.
+    /// `whenUnsatisfiable: DoNotSchedule`; false is `ScheduleAnyway`.
     pub required: bool,
     /// None matches nothing. `matchLabelKeys` are merged in already.
     pub selector: Option<LabelSelector>,
@@ -160,12 +160,16 @@ impl Pod {
 
     /// Owned by a DaemonSet, which makes a pod for each node by itself.
     pub fn is_daemon(&self) -> bool {
-        self.owner.as_ref().is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version.starts_with("apps/"))
+        self.owner
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "DaemonSet" && owner.api_version.starts_with("apps/"))
     }
 
     /// Owned by a Node: a static pod's mirror.
     pub fn is_mirror(&self) -> bool {
-        self.owner.as_ref().is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
+        self.owner
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
     }
 
     /// Whether provisioning should find it a place: not bound, nominated, gated, ended or going, and nobody else's business.

@@ -36,14 +36,21 @@ impl Price {
     }
 
     /// For JSON output and people; never for decisions.
-    #[expect(clippy::cast_precision_loss, reason = "a price that anybody pays has fewer digits than an f64 keeps")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a price that anybody pays has fewer digits than an f64 keeps"
+    )]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / DOLLAR as f64
     }
 
     /// From a number that is a float where it comes from (a pricing API, a JSON document), rounded to 1e-12 dollars.
     /// None where it isn't finite, is negative, or is too large.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "the range is checked first")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "the range is checked first"
+    )]
     pub fn from_f64(dollars: f64) -> Option<Self> {
         let scaled = (dollars * DOLLAR as f64).round();
         (scaled >= 0.0 && scaled < i64::MAX as f64).then_some(Self(scaled as i64))
@@ -66,12 +73,19 @@ fn parse(text: &str) -> Option<Price> {
     if !plain(whole) || !plain(fraction) || (whole.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let dollars = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
+    let dollars = if whole.is_empty() {
+        0
+    } else {
+        whole.parse::<i64>().ok()?
+    };
     let mut digits: String = fraction.chars().take(PLACES).collect();
     while digits.len() < PLACES {
         digits.push('0');
     }
-    let round_up = fraction.as_bytes().get(PLACES).is_some_and(|digit| *digit >= b'5');
+    let round_up = fraction
+        .as_bytes()
+        .get(PLACES)
+        .is_some_and(|digit| *digit >= b'5');
     let part = digits.parse::<i64>().ok()? + i64::from(round_up);
     dollars.checked_mul(DOLLAR)?.checked_add(part).map(Price)
 }
@@ -81,7 +95,10 @@ impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let magnitude = self.0.unsigned_abs();
-        let (dollars, part) = (magnitude / DOLLAR.unsigned_abs(), magnitude % DOLLAR.unsigned_abs());
+        let (dollars, part) = (
+            magnitude / DOLLAR.unsigned_abs(),
+            magnitude % DOLLAR.unsigned_abs(),
+        );
         if part == 0 {
             return write!(f, "{sign}{dollars}");
         }
@@ -114,13 +131,34 @@ mod tests {
             assert_eq!(text.parse::<Price>().unwrap(), Price(units), "{text}");
             assert_eq!(Price(units).to_string(), shown);
         }
-        assert_eq!("0.1".parse::<Price>().unwrap().plus("0.2".parse().unwrap()), "0.3".parse().unwrap());
+        assert_eq!(
+            "0.1".parse::<Price>().unwrap().plus("0.2".parse().unwrap()),
+            "0.3".parse().unwrap()
+        );
     }
 
     #[test]
     fn what_is_no_price_is_refused() {
-        for text in ["", ".", "abc", "-1", "+1", "NaN", "inf", "0,30", "$0.3", "1e3", "1.2.3", " 1", "99999999999999"] {
-            assert_eq!(text.parse::<Price>(), Err(InvalidPrice(text.to_owned())), "{text}");
+        for text in [
+            "",
+            ".",
+            "abc",
+            "-1",
+            "+1",
+            "NaN",
+            "inf",
+            "0,30",
+            "$0.3",
+            "1e3",
+            "1.2.3",
+            " 1",
+            "99999999999999",
+        ] {
+            assert_eq!(
+                text.parse::<Price>(),
+                Err(InvalidPrice(text.to_owned())),
+                "{text}"
+            );
         }
         for number in [f64::NAN, f64::INFINITY, -0.1, 1e30] {
             assert_eq!(Price::from_f64(number), None);

@@ -22,7 +22,7 @@ pub enum ReasonCode {
     HostPorts,
     /// Volume topology or attach limits.
     Volumes,
-    /// A volume's claim, class or PersistentVolume is missing or unusable.
+    /// A volume's claim, class or `PersistentVolume` is missing or unusable.
     VolumeMissing,
     /// The NodePool's limits.
     Limits,
@@ -68,7 +68,37 @@ pub enum ReasonCode {
 
 impl ReasonCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [Self; 29] = [Self::NodePoolNotReady, Self::Taints, Self::Requirements, Self::InsufficientResources, Self::Topology, Self::Affinity, Self::HostPorts, Self::Volumes, Self::VolumeMissing, Self::Limits, Self::MinValues, Self::Reserved, Self::DynamicResources, Self::NoOffering, Self::NoCapacityDeclared, Self::MaxSize, Self::Paused, Self::RollingOut, Self::ReplicasManaged, Self::Excluded, Self::Deleting, Self::PreflightFailing, Self::OutOfCapacity, Self::LaunchTimedOut, Self::HyperShiftAutoscaling, Self::TwoAutoscalers, Self::ScaledByOthers, Self::Invalid, Self::NotEvaluated];
+    pub const ALL: [Self; 29] = [
+        Self::NodePoolNotReady,
+        Self::Taints,
+        Self::Requirements,
+        Self::InsufficientResources,
+        Self::Topology,
+        Self::Affinity,
+        Self::HostPorts,
+        Self::Volumes,
+        Self::VolumeMissing,
+        Self::Limits,
+        Self::MinValues,
+        Self::Reserved,
+        Self::DynamicResources,
+        Self::NoOffering,
+        Self::NoCapacityDeclared,
+        Self::MaxSize,
+        Self::Paused,
+        Self::RollingOut,
+        Self::ReplicasManaged,
+        Self::Excluded,
+        Self::Deleting,
+        Self::PreflightFailing,
+        Self::OutOfCapacity,
+        Self::LaunchTimedOut,
+        Self::HyperShiftAutoscaling,
+        Self::TwoAutoscalers,
+        Self::ScaledByOthers,
+        Self::Invalid,
+        Self::NotEvaluated,
+    ];
 
     /// The code as it stands in the simulator's output and in metrics.
     pub const fn as_str(self) -> &'static str {
@@ -124,7 +154,10 @@ pub struct UnavailableReason {
 impl UnavailableReason {
     /// Joins the two.
     pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 }
 
@@ -135,7 +168,10 @@ mod tests {
     #[test]
     fn codes_are_written_alike_everywhere() {
         for code in ReasonCode::ALL {
-            assert_eq!(serde_json::to_value(code).unwrap(), serde_json::json!(code.as_str()));
+            assert_eq!(
+                serde_json::to_value(code).unwrap(),
+                serde_json::json!(code.as_str())
+            );
         }
     }
 }

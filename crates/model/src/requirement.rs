@@ -69,10 +69,19 @@ impl FromStr for Operator {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::In, Self::NotIn, Self::Exists, Self::DoesNotExist, Self::Gt, Self::Lt, Self::Gte, Self::Lte]
-            .into_iter()
-            .find(|operator| operator.as_str() == text)
-            .ok_or(())
+        [
+            Self::In,
+            Self::NotIn,
+            Self::Exists,
+            Self::DoesNotExist,
+            Self::Gt,
+            Self::Lt,
+            Self::Gte,
+            Self::Lte,
+        ]
+        .into_iter()
+        .find(|operator| operator.as_str() == text)
+        .ok_or(())
     }
 }
 
@@ -102,9 +111,9 @@ impl Requirement {
         if key.is_empty() {
             return Err(invalid("the key is empty"));
         }
-        let parsed = operator
-            .parse::<Operator>()
-            .map_err(|()| invalid("the operator is one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte"))?;
+        let parsed = operator.parse::<Operator>().map_err(|()| {
+            invalid("the operator is one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte")
+        })?;
         let key = labels::normalized(key);
         match parsed {
             Operator::In if values.is_empty() => Err(invalid("In needs at least one value")),
@@ -121,7 +130,8 @@ impl Requirement {
                     [value] => value.parse::<i64>().ok(),
                     _ => None,
                 };
-                let bound = bound.ok_or_else(|| invalid("Gt, Lt, Gte and Lte take exactly one whole number"))?;
+                let bound =
+                    bound.ok_or_else(|| invalid("Gt, Lt, Gte and Lte take exactly one whole number"))?;
                 Ok(Self::bounded(key, parsed, bound))
             }
         }
@@ -141,12 +151,18 @@ impl Requirement {
 
     /// `In`: one of the values. Without values it is a contradiction.
     pub fn one_of(key: &str, values: &[impl AsRef<str>]) -> Self {
-        Self { values: sorted(values), ..Self::plain(key, false, false) }
+        Self {
+            values: sorted(values),
+            ..Self::plain(key, false, false)
+        }
     }
 
     /// `NotIn`: absent, or none of the values.
     pub fn none_of(key: &str, values: &[impl AsRef<str>]) -> Self {
-        Self { values: sorted(values), ..Self::plain(key, true, true) }
+        Self {
+            values: sorted(values),
+            ..Self::plain(key, true, true)
+        }
     }
 
     /// `Exists`.
@@ -163,14 +179,26 @@ impl Requirement {
     pub fn bounded(key: &str, operator: Operator, bound: i64) -> Self {
         let exists = Self::exists(key);
         match operator {
-            Operator::Gte => Self { greater_than_or_equal: Some(bound), ..exists },
-            Operator::Lte => Self { less_than_or_equal: Some(bound), ..exists },
+            Operator::Gte => Self {
+                greater_than_or_equal: Some(bound),
+                ..exists
+            },
+            Operator::Lte => Self {
+                less_than_or_equal: Some(bound),
+                ..exists
+            },
             Operator::Gt => match bound.checked_add(1) {
-                Some(bound) => Self { greater_than_or_equal: Some(bound), ..exists },
+                Some(bound) => Self {
+                    greater_than_or_equal: Some(bound),
+                    ..exists
+                },
                 None => Self::plain(key, false, false),
             },
             Operator::Lt => match bound.checked_sub(1) {
-                Some(bound) => Self { less_than_or_equal: Some(bound), ..exists },
+                Some(bound) => Self {
+                    less_than_or_equal: Some(bound),
+                    ..exists
+                },
                 None => Self::plain(key, false, false),
             },
             _ => exists,
@@ -214,7 +242,11 @@ impl Requirement {
 
     /// Values that are possible; `usize::MAX` less the excluded ones for complements, as upstream counts.
     pub fn len(&self) -> usize {
-        if self.complement { usize::MAX - self.values.len() } else { self.values.len() }
+        if self.complement {
+            usize::MAX - self.values.len()
+        } else {
+            self.values.len()
+        }
     }
 
     /// Whether no value is possible: `DoesNotExist`, or a contradiction.
@@ -278,7 +310,11 @@ impl Requirement {
                 (true, false) => other.values.iter().filter(|value| self.has(value)).collect(),
                 (false, true | false) => self.values.iter().filter(|value| other.has(value)).collect(),
             };
-            both.values = values.into_iter().filter(|value| both.within_bounds(value)).cloned().collect();
+            both.values = values
+                .into_iter()
+                .filter(|value| both.within_bounds(value))
+                .cloned()
+                .collect();
             both.values.sort_unstable();
             both.values.dedup();
         }
@@ -322,12 +358,18 @@ impl Requirement {
         let excluded = |value: &Arc<str>| !self.has(value);
         other.complement
             && other.values.iter().all(excluded)
-            && other.greater_than_or_equal.is_none_or(|bound| self.greater_than_or_equal >= Some(bound))
-            && other.less_than_or_equal.is_none_or(|bound| self.less_than_or_equal.is_some_and(|own| own <= bound))
+            && other
+                .greater_than_or_equal
+                .is_none_or(|bound| self.greater_than_or_equal >= Some(bound))
+            && other
+                .less_than_or_equal
+                .is_none_or(|bound| self.less_than_or_equal.is_some_and(|own| own <= bound))
     }
 
     fn bounds_cross(&self) -> bool {
-        self.greater_than_or_equal.zip(self.less_than_or_equal).is_some_and(|(from, to)| from > to)
+        self.greater_than_or_equal
+            .zip(self.less_than_or_equal)
+            .is_some_and(|(from, to)| from > to)
     }
 
     /// A value for the label that meets it: the smallest of an `In`, else the lower bound (0 without one), moved up past
@@ -336,9 +378,16 @@ impl Requirement {
         if !self.complement {
             return self.values.first().map(ToString::to_string);
         }
-        let start = self.greater_than_or_equal.or_else(|| self.less_than_or_equal.map(|to| to.min(0))).unwrap_or(0);
-        let tries = i64::try_from(self.values.len()).unwrap_or(i64::MAX).saturating_add(1);
-        (start..start.saturating_add(tries)).map(|number| number.to_string()).find(|value| self.has(value))
+        let start = self
+            .greater_than_or_equal
+            .or_else(|| self.less_than_or_equal.map(|to| to.min(0)))
+            .unwrap_or(0);
+        let tries = i64::try_from(self.values.len())
+            .unwrap_or(i64::MAX)
+            .saturating_add(1);
+        (start..start.saturating_add(tries))
+            .map(|number| number.to_string())
+            .find(|value| self.has(value))
     }
 
     /// Back to what is written in manifests: one operator and its values each, together meaning the same.
@@ -348,7 +397,11 @@ impl Requirement {
     pub fn written(&self) -> Vec<(Operator, Vec<String>)> {
         let values = || self.values.iter().map(ToString::to_string).collect::<Vec<_>>();
         if !self.complement {
-            let operator = if self.values.is_empty() { Operator::DoesNotExist } else { Operator::In };
+            let operator = if self.values.is_empty() {
+                Operator::DoesNotExist
+            } else {
+                Operator::In
+            };
             return vec![(operator, values())];
         }
         let mut written = Vec::new();
@@ -414,103 +467,4 @@ fn sorted(values: &[impl AsRef<str>]) -> Vec<Arc<str>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(operator: &str, values: &[&str]) -> Result<Requirement, InvalidRequirement> {
-        let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        Requirement::parse("k", operator, &values)
-    }
-
-    #[test]
-    fn integer_edges_are_exclusive_for_gt_and_lt() {
-        let above = read("Gt", &["2"]).unwrap();
-        assert!(!above.has("2") && above.has("3") && !above.has("x"));
-        let below = read("Lt", &["2"]).unwrap();
-        assert!(!below.has("2") && below.has("1") && !below.has(""));
-    }
-
-    #[test]
-    fn bad_operators_and_values_are_refused() {
-        for (operator, values) in [
-            ("Gt", &["a"][..]),
-            ("Gt", &["1", "2"]),
-            ("Lte", &[]),
-            ("In", &[]),
-            ("NotIn", &[]),
-            ("Exists", &["a"]),
-            ("in", &["a"]),
-            ("Like", &["a"]),
-        ] {
-            let error = read(operator, values).unwrap_err();
-            assert!(error.to_string().starts_with(&format!("k {operator} ")), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_written_gt_comes_back_as_gt() {
-        assert_eq!(read("Gt", &["2"]).unwrap().written(), [(Operator::Gt, vec!["2".to_owned()])]);
-        assert_eq!(read("Lt", &["9"]).unwrap().written(), [(Operator::Lt, vec!["9".to_owned()])]);
-        assert_eq!(read("Gte", &["0"]).unwrap().written(), [(Operator::Gte, vec!["0".to_owned()])]);
-        let most = i64::MAX.to_string();
-        assert_eq!(read("Lte", &[&most]).unwrap().written(), [(Operator::Lte, vec![most.clone()])]);
-        assert!(read("Gt", &[&most]).unwrap().is_contradiction());
-    }
-
-    #[test]
-    fn bounds_with_excluded_values_lose_nothing_when_written() {
-        let both = read("Gt", &["2"]).unwrap().intersection(&read("NotIn", &["5"]).unwrap());
-        assert_eq!(both.written(), [(Operator::Gt, vec!["2".to_owned()]), (Operator::NotIn, vec!["5".to_owned()])]);
-        let present = read("Exists", &[]).unwrap().intersection(&read("NotIn", &["5"]).unwrap());
-        assert_eq!(present.written(), [(Operator::Exists, vec![]), (Operator::NotIn, vec!["5".to_owned()])]);
-    }
-
-    #[test]
-    fn a_set_that_became_empty_is_a_contradiction_and_not_absence() {
-        let empty = read("In", &["a"]).unwrap().intersection(&read("In", &["b"]).unwrap());
-        assert!(empty.is_contradiction());
-        assert_eq!(empty.operator(), Operator::DoesNotExist);
-        let absent = read("NotIn", &["a"]).unwrap().intersection(&read("DoesNotExist", &[]).unwrap());
-        assert!(absent.is_empty() && !absent.is_contradiction());
-    }
-
-    #[test]
-    fn what_implies_what() {
-        for (a, b, implied) in [
-            (read("In", &["1", "2"]), read("Gt", &["0"]), true),
-            (read("In", &["0", "2"]), read("Gt", &["0"]), false),
-            (read("Gt", &["2"]), read("Exists", &[]), true),
-            (read("Exists", &[]), read("Gt", &["2"]), false),
-            (read("Gt", &["2"]), read("NotIn", &["1"]), true),
-            (read("Gt", &["2"]), read("NotIn", &["5"]), false),
-            (read("NotIn", &["a"]), read("Exists", &[]), false),
-            (read("NotIn", &["a", "b"]), read("NotIn", &["a"]), true),
-            (read("DoesNotExist", &[]), read("NotIn", &["a"]), true),
-            (read("Exists", &[]), read("In", &["a"]), false),
-            (read("Lt", &["3"]), read("Lt", &["4"]), true),
-        ] {
-            let (a, b) = (a.unwrap(), b.unwrap());
-            assert_eq!(a.implies(&b), implied, "{a} implies {b}");
-        }
-    }
-
-    #[test]
-    fn any_value_meets_the_requirement() {
-        for (operator, values, value) in [
-            ("In", &["b", "a"][..], Some("a")),
-            ("Exists", &[], Some("0")),
-            ("NotIn", &["0", "1"], Some("2")),
-            ("Gt", &["4"], Some("5")),
-            ("Lt", &["4"], Some("0")),
-            ("DoesNotExist", &[], None),
-        ] {
-            assert_eq!(read(operator, values).unwrap().any().as_deref(), value, "{operator} {values:?}");
-        }
-    }
-
-    #[test]
-    fn old_keys_are_read_as_their_stable_successors() {
-        let zone = Requirement::parse("failure-domain.beta.kubernetes.io/zone", "In", &["z1".to_owned()]).unwrap();
-        assert_eq!(zone.key(), "topology.kubernetes.io/zone");
-    }
-}
+mod tests;

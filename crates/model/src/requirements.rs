@@ -48,13 +48,20 @@ impl Requirements {
 
     /// `In` with one value for each label; keys are normalised.
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
-        labels.iter().map(|(key, value)| Requirement::one_of(labels::normalized(key), &[value])).collect()
+        labels
+            .iter()
+            .map(|(key, value)| Requirement::one_of(labels::normalized(key), &[value]))
+            .collect()
     }
 
     /// Reads the expressions of one term of a node affinity. Everything that is wrong with it is in the error.
     pub fn from_term(term: &NodeSelectorTerm) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
-        if term.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
+        if term
+            .match_fields
+            .as_ref()
+            .is_some_and(|fields| !fields.is_empty())
+        {
             problems.push("matchFields isn't supported; use matchExpressions".to_owned());
         }
         let mut requirements = Self::new();
@@ -64,7 +71,11 @@ impl Requirements {
                 Err(error) => problems.push(error.to_string()),
             }
         }
-        if problems.is_empty() { Ok(requirements) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(requirements)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Reads the requirements of a NodePool or NodeClaim. Everything that is wrong with them is in the error.
@@ -81,7 +92,11 @@ impl Requirements {
                 Err(error) => problems.push(error),
             }
         }
-        if problems.is_empty() { Ok(requirements) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(requirements)
+        } else {
+            Err(problems)
+        }
     }
 
     /// Back to the requirements of a NodeClaim, sorted by key; a requirement with two bounds becomes several.
@@ -93,7 +108,9 @@ impl Requirements {
                     key: requirement.key().to_owned(),
                     operator: ApiOperator::from(operator.as_str()),
                     values,
-                    min_values: requirement.min_values().and_then(|count| i32::try_from(count).ok()),
+                    min_values: requirement
+                        .min_values()
+                        .and_then(|count| i32::try_from(count).ok()),
                 });
             }
         }
@@ -181,27 +198,42 @@ impl Requirements {
     /// Whether something described by `self` (a node, a NodePool's template) may serve `wanted`: every key must be defined,
     /// unless it is in `allow_undefined` or absence will do, and common keys must have a value in common.
     /// An empty `allow_undefined` is right for real nodes: what they lack, they lack.
-    pub fn compatible(&self, wanted: &Self, allow_undefined: &BTreeSet<String>) -> Result<(), Box<Incompatible>> {
-        self.first_conflict(wanted, allow_undefined).map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
+    pub fn compatible(
+        &self,
+        wanted: &Self,
+        allow_undefined: &BTreeSet<String>,
+    ) -> Result<(), Box<Incompatible>> {
+        self.first_conflict(wanted, allow_undefined)
+            .map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
     }
 
     /// The requirement of `wanted` for which [`Self::compatible`] fails, without making words of it. Allocates nothing.
-    pub fn first_conflict<'a>(&self, wanted: &'a Self, allow_undefined: &BTreeSet<String>) -> Option<&'a Requirement> {
-        wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
-            Some(own) => !own.meets(requirement),
-            None => {
-                requirement.is_contradiction()
-                    || !(requirement.allows_absence() || allow_undefined.contains(requirement.key()))
-            }
-        })
+    pub fn first_conflict<'a>(
+        &self,
+        wanted: &'a Self,
+        allow_undefined: &BTreeSet<String>,
+    ) -> Option<&'a Requirement> {
+        wanted
+            .0
+            .iter()
+            .find(|requirement| match self.get(requirement.key()) {
+                Some(own) => !own.meets(requirement),
+                None => {
+                    requirement.is_contradiction()
+                        || !(requirement.allows_absence() || allow_undefined.contains(requirement.key()))
+                }
+            })
     }
 
     /// Whether the keys that both define have a value in common, or may both be absent. Keys that only one defines are free.
     pub fn intersects(&self, wanted: &Self) -> Result<(), Box<Incompatible>> {
-        let conflict = wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
-            Some(own) => !own.meets(requirement),
-            None => requirement.is_contradiction(),
-        });
+        let conflict = wanted
+            .0
+            .iter()
+            .find(|requirement| match self.get(requirement.key()) {
+                Some(own) => !own.meets(requirement),
+                None => requirement.is_contradiction(),
+            });
         conflict.map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
     }
 
@@ -218,7 +250,9 @@ impl Requirements {
                 None => requirement.allows_absence(),
             };
             if !met {
-                let offered = labels.get(requirement.key()).map(|value| Requirement::one_of(requirement.key(), &[value]));
+                let offered = labels
+                    .get(requirement.key())
+                    .map(|value| Requirement::one_of(requirement.key(), &[value]));
                 return Err(incompatible(offered.as_ref(), requirement));
             }
         }
@@ -230,15 +264,21 @@ impl Requirements {
     pub fn labels(&self) -> BTreeMap<String, String> {
         let settable = self.0.iter().filter(|requirement| {
             let well_known = labels::is_well_known(requirement.key()) && requirement.single_value().is_none();
-            !well_known && crate::label::restricted(requirement.key()).is_none() && !requirement.allows_absence()
+            !well_known
+                && crate::label::restricted(requirement.key()).is_none()
+                && !requirement.allows_absence()
         });
-        settable.filter_map(|requirement| Some((requirement.key().to_owned(), requirement.any()?))).collect()
+        settable
+            .filter_map(|requirement| Some((requirement.key().to_owned(), requirement.any()?)))
+            .collect()
     }
 
     /// The keys with one possible value, and that value: what is certain of a node's labels.
     pub fn single_values(&self) -> BTreeMap<String, String> {
         let single = |requirement: &Requirement| {
-            requirement.single_value().map(|value| (requirement.key().to_owned(), value.to_owned()))
+            requirement
+                .single_value()
+                .map(|value| (requirement.key().to_owned(), value.to_owned()))
         };
         self.0.iter().filter_map(single).collect()
     }
@@ -265,7 +305,11 @@ impl fmt::Display for Requirements {
 }
 
 fn incompatible(offered: Option<&Requirement>, wanted: &Requirement) -> Box<Incompatible> {
-    Box::new(Incompatible { key: wanted.key().to_owned(), offered: offered.cloned(), wanted: wanted.clone() })
+    Box::new(Incompatible {
+        key: wanted.key().to_owned(),
+        offered: offered.cloned(),
+        wanted: wanted.clone(),
+    })
 }
 
 /// The CRDs' own rule, which a file that no API server has seen may break.
@@ -273,7 +317,10 @@ fn refuse_negative(
     item: &NodeSelectorRequirementWithMinValues,
     requirement: Requirement,
 ) -> Result<Requirement, InvalidRequirement> {
-    let ordered = matches!(item.operator, ApiOperator::Gt | ApiOperator::Lt | ApiOperator::Gte | ApiOperator::Lte);
+    let ordered = matches!(
+        item.operator,
+        ApiOperator::Gt | ApiOperator::Lt | ApiOperator::Gte | ApiOperator::Lte
+    );
     if ordered && item.values.iter().any(|value| value.starts_with('-')) {
         return Err(InvalidRequirement {
             key: item.key.clone(),
@@ -286,98 +333,12 @@ fn refuse_negative(
 }
 
 fn from_expression(expression: &NodeSelectorRequirement) -> Result<Requirement, InvalidRequirement> {
-    Requirement::parse(&expression.key, &expression.operator, expression.values.as_deref().unwrap_or_default())
+    Requirement::parse(
+        &expression.key,
+        &expression.operator,
+        expression.values.as_deref().unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::requirement::Operator;
-
-    fn zone(values: &[&str]) -> Requirement {
-        Requirement::one_of(labels::TOPOLOGY_ZONE, values)
-    }
-
-    #[test]
-    fn what_is_added_for_a_key_narrows_what_was_there() {
-        let requirements: Requirements = [zone(&["a", "b"]), zone(&["b", "c"])].into_iter().collect();
-        assert_eq!(requirements.get(labels::TOPOLOGY_ZONE).unwrap().single_value(), Some("b"));
-    }
-
-    #[test]
-    fn a_template_may_leave_well_known_labels_open_and_a_node_may_not() {
-        let wanted: Requirements = [zone(&["a"])].into_iter().collect();
-        assert!(Requirements::new().compatible(&wanted, &crate::label::well_known()).is_ok());
-        let error = Requirements::new().compatible(&wanted, &BTreeSet::new()).unwrap_err();
-        assert_eq!(error.to_string(), "topology.kubernetes.io/zone In [a] is wanted, but the label isn't defined");
-    }
-
-    #[test]
-    fn the_error_names_the_key_and_both_sides() {
-        let offered: Requirements = [zone(&["a"])].into_iter().collect();
-        let wanted: Requirements = [zone(&["b"])].into_iter().collect();
-        let error = offered.intersects(&wanted).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "topology.kubernetes.io/zone In [b] is wanted, topology.kubernetes.io/zone In [a] is offered"
-        );
-    }
-
-    #[test]
-    fn exists_with_not_in_still_needs_the_label() {
-        let wanted: Requirements =
-            [Requirement::exists("team"), Requirement::none_of("team", &["red"])].into_iter().collect();
-        assert!(Requirements::new().compatible(&wanted, &BTreeSet::new()).is_err());
-        assert!(wanted.met_by(&BTreeMap::new()).is_err());
-        assert!(wanted.met_by(&BTreeMap::from([("team".to_owned(), "blue".to_owned())])).is_ok());
-    }
-
-    #[test]
-    fn a_contradiction_is_met_by_nothing() {
-        let wanted: Requirements =
-            [Requirement::one_of("fn", &["a"]), Requirement::one_of("fn", &["b"])].into_iter().collect();
-        let error = Requirements::new().compatible(&wanted, &BTreeSet::from(["fn".to_owned()])).unwrap_err();
-        assert_eq!(error.to_string(), "the requirements on fn contradict each other");
-    }
-
-    #[test]
-    fn labels_are_resolved_for_custom_keys() {
-        let requirements: Requirements = [
-            Requirement::exists("accel"),
-            Requirement::one_of("team", &["b", "a"]),
-            Requirement::none_of("tier", &["gold"]),
-            zone(&["z1", "z2"]),
-            Requirement::one_of(labels::ARCH, &["amd64"]),
-            Requirement::one_of(labels::HOSTNAME, &["n1"]),
-        ]
-        .into_iter()
-        .collect();
-        let expected = [("accel", "0"), ("kubernetes.io/arch", "amd64"), ("team", "a")];
-        let expected: BTreeMap<String, String> =
-            expected.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        assert_eq!(requirements.labels(), expected);
-    }
-
-    #[test]
-    fn a_bound_below_zero_is_refused_in_a_pool() {
-        let bad = NodeSelectorRequirementWithMinValues {
-            key: "gen".to_owned(),
-            operator: ApiOperator::Gt,
-            values: vec!["-1".to_owned()],
-            min_values: None,
-        };
-        let errors = Requirements::from_api(&[bad]).unwrap_err();
-        assert!(errors[0].to_string().starts_with("gen Gt [\"-1\"]"), "{}", errors[0]);
-    }
-
-    #[test]
-    fn a_range_becomes_two_requirements_and_is_read_back_as_it_was() {
-        let mut range = Requirements::new();
-        range.add(Requirement::bounded("gen", Operator::Gt, 2).with_min_values(Some(2)));
-        range.add(Requirement::bounded("gen", Operator::Lt, 9));
-        range.add(Requirement::none_of("gen", &["5"]));
-        let written = range.to_api();
-        assert_eq!(written.len(), 3);
-        assert_eq!(Requirements::from_api(&written).unwrap(), range);
-    }
-}
+mod tests;

@@ -6,6 +6,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+mod list;
+
+pub use list::{Exceeded, ResourceList};
+
 /// Millicores.
 pub const CPU: &str = "cpu";
 /// Bytes.
@@ -30,10 +34,6 @@ pub struct Resources {
     /// Never holds a zero, so that equal amounts compare equal.
     pub(crate) extended: BTreeMap<Arc<str>, i64>,
 }
-
-/// Amounts by resource name where an absent resource and a zero one differ: no limit is not a limit of zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceList(pub BTreeMap<Arc<str>, i64>);
 
 /// A resource amount that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,16 +60,27 @@ pub struct Shortfall {
 
 impl Resources {
     /// Nothing of anything.
-    pub const ZERO: Self =
-        Self { cpu: 0, memory: 0, ephemeral_storage: 0, pods: 0, extended: BTreeMap::new() };
+    pub const ZERO: Self = Self {
+        cpu: 0,
+        memory: 0,
+        ephemeral_storage: 0,
+        pods: 0,
+        extended: BTreeMap::new(),
+    };
 
     /// One pod, which is what each pod takes of a node besides its requests.
     pub fn one_pod() -> Self {
-        Self { pods: 1, ..Self::ZERO }
+        Self {
+            pods: 1,
+            ..Self::ZERO
+        }
     }
 
     /// Reads a Kubernetes resource list. The first amount that is unreadable or negative is the error.
-    pub fn from_quantities(list: &BTreeMap<String, ApiQuantity>, rounding: Rounding) -> Result<Self, InvalidResource> {
+    pub fn from_quantities(
+        list: &BTreeMap<String, ApiQuantity>,
+        rounding: Rounding,
+    ) -> Result<Self, InvalidResource> {
         let mut resources = Self::ZERO;
         for (name, quantity) in list {
             resources.set(name, read_amount(name, &quantity.0, rounding)?);
@@ -79,7 +90,9 @@ impl Resources {
 
     /// Back to a Kubernetes resource list; zeros are left out.
     pub fn to_quantities(&self) -> BTreeMap<String, ApiQuantity> {
-        self.iter().map(|(name, amount)| (name.to_owned(), ApiQuantity(format_amount(name, amount)))).collect()
+        self.iter()
+            .map(|(name, amount)| (name.to_owned(), ApiQuantity(format_amount(name, amount))))
+            .collect()
     }
 
     /// The amount of a resource; zero where absent.
@@ -145,7 +158,11 @@ impl Resources {
             (PODS, self.pods),
         ];
         let extended = self.extended.iter().map(|(name, amount)| (&**name, *amount));
-        let mut all: Vec<(&str, i64)> = fixed.into_iter().chain(extended).filter(|(_, amount)| *amount != 0).collect();
+        let mut all: Vec<(&str, i64)> = fixed
+            .into_iter()
+            .chain(extended)
+            .filter(|(_, amount)| *amount != 0)
+            .collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter()
     }
@@ -231,18 +248,32 @@ impl Resources {
             && available.pods >= 0;
         fixed
             && available.extended.values().all(|amount| *amount >= 0)
-            && self.extended.iter().all(|(name, amount)| *amount <= available.get(name))
+            && self
+                .extended
+                .iter()
+                .all(|(name, amount)| *amount <= available.get(name))
     }
 
     /// The first resource for which [`Self::fits`] fails, in the order CPU, memory, ephemeral storage, pods, then others by name.
     pub fn shortfall(&self, available: &Self) -> Option<Shortfall> {
-        let others = self.extended.keys().chain(available.extended.keys()).map(|name| &**name);
+        let others = self
+            .extended
+            .keys()
+            .chain(available.extended.keys())
+            .map(|name| &**name);
         let mut others: Vec<&str> = others.collect();
         others.sort_unstable();
-        [CPU, MEMORY, EPHEMERAL_STORAGE, PODS].into_iter().chain(others).find_map(|name| {
-            let (needed, has) = (self.get(name), available.get(name));
-            (needed > has || has < 0).then(|| Shortfall { resource: name.to_owned(), needed, available: has })
-        })
+        [CPU, MEMORY, EPHEMERAL_STORAGE, PODS]
+            .into_iter()
+            .chain(others)
+            .find_map(|name| {
+                let (needed, has) = (self.get(name), available.get(name));
+                (needed > has || has < 0).then(|| Shortfall {
+                    resource: name.to_owned(),
+                    needed,
+                    available: has,
+                })
+            })
     }
 
     /// Whole capacity to allocatable: overhead off, hugepages off memory, nothing below zero.
@@ -266,68 +297,6 @@ impl Resources {
             resources.set(name, *amount);
         }
         resources
-    }
-}
-
-impl ResourceList {
-    /// Reads a Kubernetes resource list. The first amount that is unreadable or negative is the error.
-    pub fn from_quantities(list: &BTreeMap<String, ApiQuantity>, rounding: Rounding) -> Result<Self, InvalidResource> {
-        list.iter()
-            .map(|(name, quantity)| Ok((Arc::from(name.as_str()), read_amount(name, &quantity.0, rounding)?)))
-            .collect::<Result<_, _>>()
-            .map(Self)
-    }
-
-    /// The amount, where the list has one.
-    pub fn get(&self, name: &str) -> Option<i64> {
-        self.0.get(name).copied()
-    }
-
-    /// All amounts, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
-        self.0.iter().map(|(name, amount)| (&**name, *amount))
-    }
-
-    /// Whether it lists nothing.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The first listed resource of which `used` and `added` together are more than the list says.
-    pub fn exceeded(&self, used: &Resources, added: &Resources) -> Option<Exceeded> {
-        self.iter().find_map(|(name, limit)| {
-            let (used, added) = (used.get(name), added.get(name));
-            (used.saturating_add(added) > limit)
-                .then(|| Exceeded { resource: name.to_owned(), limit, used, added })
-        })
-    }
-}
-
-/// A limit that would be passed, with the figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exceeded {
-    /// The resource's name.
-    pub resource: String,
-    /// The limit.
-    pub limit: i64,
-    /// What is in use.
-    pub used: i64,
-    /// What would be added.
-    pub added: i64,
-}
-
-/// `cpu: adding 32 would exceed 2063 (in use 2048)`.
-impl fmt::Display for Exceeded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let amount = |amount| format_amount(&self.resource, amount);
-        write!(
-            f,
-            "{}: adding {} would exceed {} (in use {})",
-            self.resource,
-            amount(self.added),
-            amount(self.limit),
-            amount(self.used)
-        )
     }
 }
 
@@ -366,90 +335,28 @@ pub fn format_amount(resource: &str, amount: i64) -> String {
 }
 
 fn format_bytes(amount: i64) -> String {
-    if amount % 1024 == 0 { Quantity::binary(amount).to_string() } else { amount.to_string() }
+    if amount % 1024 == 0 {
+        Quantity::binary(amount).to_string()
+    } else {
+        amount.to_string()
+    }
 }
 
 /// One amount of a resource list.
 pub fn read_amount(resource: &str, text: &str, rounding: Rounding) -> Result<i64, InvalidResource> {
-    let invalid = |reason: String| InvalidResource { resource: resource.to_owned(), value: text.to_owned(), reason };
+    let invalid = |reason: String| InvalidResource {
+        resource: resource.to_owned(),
+        value: text.to_owned(),
+        reason,
+    };
     let quantity = Quantity::parse(text).map_err(|error| invalid(error.to_string()))?;
     if quantity.is_negative() {
-        return Err(invalid(format!("{text:?} is negative; an amount is zero or more")));
+        return Err(invalid(format!(
+            "{text:?} is negative; an amount is zero or more"
+        )));
     }
     Ok(quantity.amount(Scale::of(resource), rounding))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn list(pairs: &[(&str, &str)]) -> BTreeMap<String, ApiQuantity> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), ApiQuantity((*value).to_owned()))).collect()
-    }
-
-    #[test]
-    fn a_list_is_read_into_slots_and_comes_back() {
-        let input = list(&[("cpu", "3500m"), ("memory", "4Gi"), ("nvidia.com/gpu", "2"), ("pods", "110")]);
-        let resources = Resources::from_quantities(&input, Rounding::Up).unwrap();
-        assert_eq!((resources.cpu(), resources.memory(), resources.pods()), (3500, 4 << 30, 110));
-        assert_eq!(resources.get("nvidia.com/gpu"), 2);
-        assert_eq!(resources.to_quantities(), input);
-        assert_eq!(resources.to_string(), "cpu=3500m,memory=4Gi,nvidia.com/gpu=2,pods=110");
-    }
-
-    #[test]
-    fn an_unreadable_amount_names_resource_and_value() {
-        let error = Resources::from_quantities(&list(&[("memory", "16GB")]), Rounding::Down).unwrap_err();
-        assert_eq!((error.resource.as_str(), error.value.as_str()), ("memory", "16GB"));
-        assert!(error.to_string().starts_with("memory: \"16GB\" isn't a quantity"), "{error}");
-        let negative = Resources::from_quantities(&list(&[("memory", "-16Gi")]), Rounding::Down).unwrap_err();
-        assert!(negative.to_string().contains("negative"), "{negative}");
-    }
-
-    #[test]
-    fn the_first_resource_that_does_not_fit_is_named_with_figures() {
-        let needs = Resources::ZERO.with(CPU, 9000).with("nvidia.com/gpu", 1);
-        let small = Resources::ZERO.with(CPU, 4000);
-        assert_eq!(needs.shortfall(&small).unwrap().message("m1"), "cpu: needs 9, m1 has 4");
-        let large = Resources::ZERO.with(CPU, 16_000);
-        assert_eq!(needs.shortfall(&large).unwrap().message("m1"), "nvidia.com/gpu: needs 1, m1 has 0");
-        assert!(needs.shortfall(&large.with("nvidia.com/gpu", 1)).is_none());
-    }
-
-    #[test]
-    fn an_overcommitted_holder_takes_nothing_even_of_other_resources() {
-        let overcommitted = Resources::ZERO.with(CPU, 4000).with(MEMORY, -1);
-        assert!(!Resources::ZERO.with(CPU, 1).fits(&overcommitted));
-        assert_eq!(Resources::ZERO.with(CPU, 1).shortfall(&overcommitted).unwrap().resource, "memory");
-        let gone = Resources::ZERO.with(CPU, 4000).with("nvidia.com/gpu", -1);
-        assert!(!Resources::ZERO.with(CPU, 1).fits(&gone));
-        assert_eq!(Resources::ZERO.with(CPU, 1).shortfall(&gone).unwrap().resource, "nvidia.com/gpu");
-    }
-
-    #[test]
-    fn arithmetic_saturates_and_keeps_no_zeros() {
-        let most = Resources::ZERO.with(CPU, i64::MAX).with("x", 1);
-        assert_eq!(most.plus(&most).cpu(), i64::MAX);
-        assert_eq!(most.minus(&most), Resources::ZERO);
-        assert!(most.minus(&most).is_zero());
-        let mut sum = Resources::ZERO.with("x", -1);
-        sum.add(&most);
-        assert_eq!(sum, Resources::ZERO.with(CPU, i64::MAX));
-    }
-
-    #[test]
-    fn hugepages_are_taken_off_memory() {
-        let capacity = Resources::ZERO.with(MEMORY, 8 << 30).with("hugepages-2Mi", 2 << 30);
-        let overhead = Resources::ZERO.with(MEMORY, 1 << 30);
-        assert_eq!(capacity.allocatable(&overhead).memory(), 5 << 30);
-        assert_eq!(Resources::ZERO.with(MEMORY, 1).allocatable(&overhead).memory(), 0);
-    }
-
-    #[test]
-    fn a_limit_of_zero_is_a_limit() {
-        let limits = ResourceList::from_quantities(&list(&[("cpu", "0")]), Rounding::Down).unwrap();
-        let exceeded = limits.exceeded(&Resources::ZERO, &Resources::ZERO.with(CPU, 4000)).unwrap();
-        assert_eq!(exceeded.to_string(), "cpu: adding 4 would exceed 0 (in use 0)");
-        assert_eq!(limits.exceeded(&Resources::ZERO, &Resources::ZERO.with(MEMORY, 1)), None);
-    }
-}
+mod tests;

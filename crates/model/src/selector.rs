@@ -64,7 +64,9 @@ impl LabelSelector {
                 reason,
             };
             let operator = match expression.operator.as_str() {
-                "In" | "NotIn" if values.is_empty() => return Err(invalid("In and NotIn need at least one value")),
+                "In" | "NotIn" if values.is_empty() => {
+                    return Err(invalid("In and NotIn need at least one value"));
+                }
                 "Exists" | "DoesNotExist" if !values.is_empty() => {
                     return Err(invalid("Exists and DoesNotExist take no values"));
                 }
@@ -86,12 +88,18 @@ impl LabelSelector {
         let mut values = values.to_vec();
         values.sort_unstable();
         values.dedup();
-        self.expressions.push(SelectorExpression { key: key.to_owned(), operator, values });
+        self.expressions.push(SelectorExpression {
+            key: key.to_owned(),
+            operator,
+            values,
+        });
     }
 
     /// Whether every expression holds for these labels.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.expressions.iter().all(|expression| expression.matches(labels))
+        self.expressions
+            .iter()
+            .all(|expression| expression.matches(labels))
     }
 }
 
@@ -113,7 +121,10 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     fn expression(key: &str, operator: &str, values: &[&str]) -> meta::LabelSelector {
@@ -144,7 +155,11 @@ mod tests {
             ("DoesNotExist", &[], false, true),
         ] {
             let selector = LabelSelector::from_api(&expression("app", operator, values)).unwrap();
-            assert_eq!((selector.matches(&web), selector.matches(&none)), (on_web, on_none), "{operator} {values:?}");
+            assert_eq!(
+                (selector.matches(&web), selector.matches(&none)),
+                (on_web, on_none),
+                "{operator} {values:?}"
+            );
         }
     }
 
@@ -157,7 +172,10 @@ mod tests {
     #[test]
     fn bad_expressions_are_refused() {
         for (operator, values) in [("In", &[][..]), ("Exists", &["a"]), ("Gt", &["1"])] {
-            assert!(LabelSelector::from_api(&expression("app", operator, values)).is_err(), "{operator}");
+            assert!(
+                LabelSelector::from_api(&expression("app", operator, values)).is_err(),
+                "{operator}"
+            );
         }
     }
 }

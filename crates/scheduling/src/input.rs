@@ -82,7 +82,7 @@ pub struct Volumes {
     pub attach_limits: BTreeMap<String, BTreeMap<String, i64>>,
 }
 
-/// What is known of a PersistentVolumeClaim.
+/// What is known of a `PersistentVolumeClaim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeClaim {
     /// It may be mounted.

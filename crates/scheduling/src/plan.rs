@@ -37,7 +37,7 @@ pub struct PlannedNodeClaim {
     pub pods: Vec<NamespacedName>,
     /// Every instance type with an offering that would serve, cheapest first; never empty.
     pub options: Vec<InstanceOption>,
-    /// `minValues` was relaxed (BestEffort).
+    /// `minValues` was relaxed (`BestEffort`).
     pub min_values_relaxed: bool,
 }
 

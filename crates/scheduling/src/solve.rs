@@ -22,6 +22,7 @@ use daemons::Daemons;
 use demand::{Demand, Level};
 use existing::Existing;
 use headroom::Headroom;
+use karpenter_capi_model::node_pool::NodePool;
 use karpenter_capi_model::pod::Pod;
 use karpenter_capi_model::taint::{Taint, TaintEffect};
 use std::collections::VecDeque;
@@ -31,6 +32,16 @@ pub(crate) use demand::alternatives;
 
 /// Decides for each pod of the input where it goes, or why it has no place. Never fails: what can't be read or judged is a
 /// reason of the pods or NodePools that it concerns.
+///
+/// * NodePools are tried by weight, then by name, both descending; the first that can serve the pod makes the claim.
+/// * A claim keeps every instance type that would serve its pods; the cheapest is what gets launched.
+/// * Headroom is held for the cheapest type of each claim. A pod may join only if the type that is the cheapest then has
+///   room; the hold moves along, and what it leaves is free for others in the same solve.
+/// * A NodePool's limits are charged when a claim opens, with the most of each resource that any of its types has, so that
+///   they hold whatever the claim becomes; `limits.nodes` is charged with one.
+/// * A label that an instance type doesn't define is one that its nodes lack, unless the NodePool's template sets it, or its
+///   requirements name a key that no instance type of the pool defines: then the operator writes it.
+/// * Real machines that turned out smaller than promised lower what their MachineDeployment is expected to give.
 pub fn solve(input: &Input) -> Plan {
     let mut pods: Vec<&Pod> = input.pods.iter().map(|pod| &**pod).collect();
     pods.sort_by(|a, b| demand::order(a, b));
@@ -57,6 +68,9 @@ pub fn solve(input: &Input) -> Plan {
 struct World<'a> {
     input: &'a Input,
     nodes: Vec<Existing<'a>>,
+    /// NodePools that are provisioned by pods, in the order of trial.
+    pools: Vec<&'a NodePool>,
+    /// The usable ones among them, in the same order.
     templates: Vec<Template<'a>>,
     headroom: Headroom<'a>,
     claims: Vec<Claim>,
@@ -73,20 +87,23 @@ impl<'a> World<'a> {
     fn new(input: &'a Input) -> Self {
         let daemons = Daemons::new(&input.daemon_pods);
         let mut headroom = Headroom::default();
-        let templates = Template::all(input, &daemons, &mut headroom);
+        let pools = template::in_order(input);
+        let templates = Template::all(input, &pools, &daemons, &mut headroom);
         let nodes = Existing::all(input, &daemons);
         let of_pools = templates.iter().flat_map(|template| {
             let of_types = template.candidates.iter().flat_map(|candidate| &candidate.taints);
             template.pool.taints.iter().chain(of_types)
         });
         let of_nodes = nodes.iter().flat_map(|existing| &existing.node.taints);
-        let some_prefer =
-            of_pools.chain(of_nodes).any(|taint: &Taint| taint.effect == TaintEffect::PreferNoSchedule);
+        let some_prefer = of_pools
+            .chain(of_nodes)
+            .any(|taint: &Taint| taint.effect == TaintEffect::PreferNoSchedule);
         let mut warnings = warnings::Warnings::default();
         warnings.note_pools(&templates);
         Self {
             input,
             nodes,
+            pools,
             templates,
             headroom,
             claims: Vec::new(),
@@ -134,7 +151,10 @@ impl<'a> World<'a> {
     }
 
     fn place_on_existing(&mut self, pod: &Pod, level: &Level) -> bool {
-        let found = self.nodes.iter_mut().find(|existing| existing.accepts(pod, level));
+        let found = self
+            .nodes
+            .iter_mut()
+            .find(|existing| existing.accepts(pod, level));
         found.is_some_and(|existing| {
             existing.place(pod);
             true
@@ -143,15 +163,25 @@ impl<'a> World<'a> {
 
     fn place_in_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
         let (claims, templates) = (&self.claims, &self.templates);
-        self.sequence.sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
-        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
+        self.sequence
+            .sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
+        let attempt = Attempt {
+            pod,
+            level,
+            options: &self.input.options,
+            headroom: &self.headroom,
+        };
         let found = self.sequence.iter().find_map(|index| {
             let claim = claims.get(*index)?;
             Some((*index, attempt.join(templates.get(claim.template)?, claim)?))
         });
         let Some((index, state)) = found else { return false };
-        let Some(claim) = self.claims.get_mut(index) else { return false };
-        let Some(template) = self.templates.get(claim.template) else { return false };
+        let Some(claim) = self.claims.get_mut(index) else {
+            return false;
+        };
+        let Some(template) = self.templates.get(claim.template) else {
+            return false;
+        };
         let before = claim.held(template);
         claim.add(template, state, pod);
         if let Some(held) = claim.held(template) {
@@ -162,10 +192,23 @@ impl<'a> World<'a> {
     }
 
     fn place_in_new_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
-        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
-        let opened = self.templates.iter().enumerate().find_map(|(index, template)| Some((index, attempt.open(template)?)));
-        let Some((index, state)) = opened else { return false };
-        let Some(template) = self.templates.get_mut(index) else { return false };
+        let attempt = Attempt {
+            pod,
+            level,
+            options: &self.input.options,
+            headroom: &self.headroom,
+        };
+        let opened = self
+            .templates
+            .iter()
+            .enumerate()
+            .find_map(|(index, template)| Some((index, attempt.open(template)?)));
+        let Some((index, state)) = opened else {
+            return false;
+        };
+        let Some(template) = self.templates.get_mut(index) else {
+            return false;
+        };
         if let Some(held) = state.held(template) {
             self.headroom.hold(held, None);
         }
@@ -176,7 +219,8 @@ impl<'a> World<'a> {
     }
 
     fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
-        self.warnings.note_undeclared_taints(&self.nodes, &self.templates, &self.on_new);
+        self.warnings
+            .note_undeclared_taints(&self.nodes, &self.templates, &self.on_new);
         let mut node_claims = Vec::new();
         for claim in self.claims {
             if let Some(template) = self.templates.get(claim.template) {
@@ -186,6 +230,11 @@ impl<'a> World<'a> {
             }
         }
         let placements = Existing::placements(self.nodes);
-        Plan { node_claims, placements, pending, warnings: self.warnings.into_sorted() }
+        Plan {
+            node_claims,
+            placements,
+            pending,
+            warnings: self.warnings.into_sorted(),
+        }
     }
 }

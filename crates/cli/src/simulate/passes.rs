@@ -1,6 +1,8 @@
 //! Scheduling passes over what the files hold, and the answer made from their plans.
 
-use super::document::{Cost, MachineDeployment, NodeClaim, Offer, PendingPod, Placement, Reason, Simulation, Warning};
+use super::document::{
+    Cost, MachineDeployment, NodeClaim, Offer, PendingPod, Placement, Reason, Simulation, Warning,
+};
 use anyhow::bail;
 use jiff::Timestamp;
 use karpenter_capi_api::names::labels;
@@ -42,7 +44,12 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
     };
     let index: Index = loaded.objects.into_iter().collect();
     let mut run = Run::default();
-    run.warnings.extend(loaded.warnings.into_iter().map(|(object, message)| Warning { object, message }));
+    run.warnings.extend(
+        loaded
+            .warnings
+            .into_iter()
+            .map(|(object, message)| Warning { object, message }),
+    );
     for pass in 1..=request.passes {
         let snapshot = index.snapshot();
         let made = provisioning_input(&snapshot, &options);
@@ -65,8 +72,14 @@ fn check(made: &ProvisioningInput, plan: &Plan) -> anyhow::Result<()> {
     if violations.is_empty() {
         return Ok(());
     }
-    let told: Vec<_> = violations.iter().map(|violation| format!("  {}: {}", violation.subject, violation.message)).collect();
-    bail!("--audit: the plan is wrong, which is a defect of karpenter-capi; please report it:\n{}", told.join("\n"))
+    let told: Vec<_> = violations
+        .iter()
+        .map(|violation| format!("  {}: {}", violation.subject, violation.message))
+        .collect();
+    bail!(
+        "--audit: the plan is wrong, which is a defect of karpenter-capi; please report it:\n{}",
+        told.join("\n")
+    )
 }
 
 /// What the passes have come to so far.
@@ -106,7 +119,12 @@ impl Prices {
 impl Run {
     /// What is there before the first pass.
     fn begin(&mut self, made: &ProvisioningInput) {
-        for node in made.input.nodes.iter().filter(|node| node.node_pool.is_some() || node.is_managed()) {
+        for node in made
+            .input
+            .nodes
+            .iter()
+            .filter(|node| node.node_pool.is_some() || node.is_managed())
+        {
             self.before.add(node.price);
             if !node.marked_for_deletion {
                 self.staying.add(node.price);
@@ -118,7 +136,11 @@ impl Run {
             let deployment = MachineDeployment {
                 name: name.to_string(),
                 replicas: entry.replicas,
-                desired_replicas: entry.replicas.saturating_add(books.to_enter).saturating_sub(books.to_leave).max(0),
+                desired_replicas: entry
+                    .replicas
+                    .saturating_add(books.to_enter)
+                    .saturating_sub(books.to_leave)
+                    .max(0),
                 available: reason.is_none(),
                 reason: reason.map_or("", |reason| reason.code.as_str()),
             };
@@ -127,13 +149,7 @@ impl Run {
     }
 
     /// Takes a plan, and returns the claims that are in flight from then on.
-    fn take(
-        &mut self,
-        pass: u32,
-        snapshot: &Snapshot,
-        made: &ProvisioningInput,
-        plan: Plan,
-    ) -> Vec<Object> {
+    fn take(&mut self, pass: u32, snapshot: &Snapshot, made: &ProvisioningInput, plan: Plan) -> Vec<Object> {
         let warnings = made.warnings.iter().chain(&plan.warnings);
         self.warnings.extend(warnings.map(|warning| Warning {
             object: warning.object.clone(),
@@ -144,7 +160,9 @@ impl Run {
         }
         let mut made_claims = Vec::new();
         for planned in &plan.node_claims {
-            let Some(pool) = snapshot.node_pool(&planned.node_pool) else { continue };
+            let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
+                continue;
+            };
             let mut object = draft(planned, pool);
             let name = self.name(&planned.node_pool, snapshot);
             object.metadata.name = Some(name.clone());
@@ -198,8 +216,10 @@ impl Run {
         if let Some(deployment) = deployment.and_then(|name| self.deployments.get_mut(name)) {
             deployment.desired_replicas += 1;
         }
-        let mut all_labels =
-            deployment.and_then(|name| made.catalog.get(name)).map(|entry| entry.labels.clone()).unwrap_or_default();
+        let mut all_labels = deployment
+            .and_then(|name| made.catalog.get(name))
+            .map(|entry| entry.labels.clone())
+            .unwrap_or_default();
         all_labels.extend(object.metadata.labels.clone().unwrap_or_default());
         let pods: Vec<String> = planned.pods.iter().map(ToString::to_string).collect();
         self.placed.extend(pods.iter().cloned());
@@ -210,7 +230,12 @@ impl Run {
             node_pool: planned.node_pool.clone(),
             offer: offer(chosen),
             alternatives: alternatives(planned),
-            requests: planned.requests.to_quantities().into_iter().map(|(name, amount)| (name, amount.0)).collect(),
+            requests: planned
+                .requests
+                .to_quantities()
+                .into_iter()
+                .map(|(name, amount)| (name, amount.0))
+                .collect(),
             labels: all_labels,
             pods,
         });
@@ -220,8 +245,16 @@ impl Run {
         let placements = self.placement_order.into_iter().map(|key| {
             let pods = self.placements.remove(&key).unwrap_or_default();
             let (in_flight, name) = key;
-            let (node, node_claim) = if in_flight { (None, Some(name)) } else { (Some(name), None) };
-            Placement { node, node_claim, pods }
+            let (node, node_claim) = if in_flight {
+                (None, Some(name))
+            } else {
+                (Some(name), None)
+            };
+            Placement {
+                node,
+                node_claim,
+                pods,
+            }
         });
         Simulation {
             api_version: "karpenter.cluster.x-k8s.io/v1alpha1",
@@ -245,17 +278,32 @@ impl Run {
 fn pending(pod: plan::PendingPod) -> PendingPod {
     let reasons = pod.reasons.into_iter().map(|reason| Reason {
         node_pool: reason.node_pool.unwrap_or_default(),
-        machine_deployment: reason.machine_deployment.map(|name| name.to_string()).unwrap_or_default(),
+        machine_deployment: reason
+            .machine_deployment
+            .map(|name| name.to_string())
+            .unwrap_or_default(),
         code: reason.code.as_str(),
         message: reason.message,
     });
-    PendingPod { pod: pod.pod.to_string(), reasons: reasons.collect() }
+    PendingPod {
+        pod: pod.pod.to_string(),
+        reasons: reasons.collect(),
+    }
 }
 
 fn offer(option: &InstanceOption) -> Offer {
-    let label = option.instance_type.requirements.get(labels::INSTANCE_TYPE).and_then(Requirement::single_value);
+    let label = option
+        .instance_type
+        .requirements
+        .get(labels::INSTANCE_TYPE)
+        .and_then(Requirement::single_value);
     Offer {
-        machine_deployment: option.instance_type.machine_deployment.as_ref().map(ToString::to_string).unwrap_or_default(),
+        machine_deployment: option
+            .instance_type
+            .machine_deployment
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
         instance_type: label.unwrap_or_default().to_owned(),
         zone: option.offering.zone().to_owned(),
         capacity_type: option.offering.capacity_type().to_owned(),
@@ -267,7 +315,8 @@ fn offer(option: &InstanceOption) -> Offer {
 fn alternatives(planned: &PlannedNodeClaim) -> Vec<Offer> {
     let mut others: Vec<&InstanceOption> = planned.options.iter().skip(1).collect();
     others.sort_by(|a, b| {
-        order_prices(a.offering.price, b.offering.price).then_with(|| a.instance_type.name.cmp(&b.instance_type.name))
+        order_prices(a.offering.price, b.offering.price)
+            .then_with(|| a.instance_type.name.cmp(&b.instance_type.name))
     });
     others.into_iter().map(offer).collect()
 }

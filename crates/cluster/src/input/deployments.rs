@@ -23,8 +23,13 @@ pub struct Scope {
 impl Scope {
     /// Whether a MachineDeployment belongs to the Cluster.
     pub fn includes(&self, deployment: &MachineDeployment) -> bool {
-        self.namespace.as_ref().is_none_or(|own| deployment.metadata.namespace.as_ref() == Some(own))
-            && self.cluster_name.as_ref().is_none_or(|own| deployment.spec.cluster_name == *own)
+        self.namespace
+            .as_ref()
+            .is_none_or(|own| deployment.metadata.namespace.as_ref() == Some(own))
+            && self
+                .cluster_name
+                .as_ref()
+                .is_none_or(|own| deployment.spec.cluster_name == *own)
     }
 }
 
@@ -58,7 +63,10 @@ pub(super) fn read(
             machines.entry(owner).or_default().push(Arc::clone(machine));
         }
     }
-    let in_scope = snapshot.machine_deployments.iter().filter(|(_, deployment)| options.scope.includes(deployment));
+    let in_scope = snapshot
+        .machine_deployments
+        .iter()
+        .filter(|(_, deployment)| options.scope.includes(deployment));
     in_scope
         .map(|(name, object)| {
             let namespace = name.namespace.as_str();
@@ -68,14 +76,22 @@ pub(super) fn read(
             facts.claims_to_enter = books.get(name).map_or(0, |books| books.to_enter);
             let entry = catalog(&CatalogInput {
                 machine_deployment: object,
-                infrastructure_template: snapshot.infrastructure_template(namespace, reference).map(Arc::as_ref),
+                infrastructure_template: snapshot
+                    .infrastructure_template(namespace, reference)
+                    .map(Arc::as_ref),
                 machine_sets: sets.get(name).map(Vec::as_slice).unwrap_or_default(),
                 machines: machines.get(name).map(Vec::as_slice).unwrap_or_default(),
                 cluster: snapshot.clusters.get(&cluster).map(Arc::as_ref),
                 facts: &facts,
                 now: options.now,
             });
-            (name.clone(), Deployment { object: Arc::clone(object), entry })
+            (
+                name.clone(),
+                Deployment {
+                    object: Arc::clone(object),
+                    entry,
+                },
+            )
         })
         .collect()
 }
@@ -83,10 +99,18 @@ pub(super) fn read(
 /// What each MachineDeployment's claims will still do to its replicas, by the rules of the ledger.
 pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
     let mut all: BTreeMap<NamespacedName, Books> = BTreeMap::new();
-    for claim in snapshot.node_claims.values().filter(|claim| claim.spec.node_class_ref.is_ours()) {
+    for claim in snapshot
+        .node_claims
+        .values()
+        .filter(|claim| claim.spec.node_class_ref.is_ours())
+    {
         let Some(name) = assigned(claim) else { continue };
-        let Some(deployment) = snapshot.machine_deployments.get(&name) else { continue };
-        let ledger = annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let Some(deployment) = snapshot.machine_deployments.get(&name) else {
+            continue;
+        };
+        let ledger = annotation(&deployment.metadata, annotations::CLAIMS)
+            .map(Ledger::parse)
+            .unwrap_or_default();
         let counted = ledger.contains(&Entry::of(claim)) || was_bound(claim);
         let deleting = claim.metadata.deletion_timestamp.is_some();
         let takes_no_replica = [annotations::ADOPT, annotations::REPLACES]
@@ -105,13 +129,18 @@ pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
 
 /// The MachineDeployment that a claim is assigned to.
 pub(super) fn assigned(claim: &NodeClaim) -> Option<NamespacedName> {
-    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?.parse().ok()
+    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?
+        .parse()
+        .ok()
 }
 
 /// Whether a Machine was ever bound to the claim: such a claim never enters a ledger again.
 fn was_bound(claim: &NodeClaim) -> bool {
     annotation(&claim.metadata, annotations::MACHINE).is_some()
-        || claim.status.as_ref().is_some_and(|status| status.provider_id.is_some())
+        || claim
+            .status
+            .as_ref()
+            .is_some_and(|status| status.provider_id.is_some())
 }
 
 fn annotation<'a>(

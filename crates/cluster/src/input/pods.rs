@@ -31,8 +31,11 @@ pub(super) fn read(
     nodes: &[Node],
     warnings: &mut Warnings,
 ) -> Pods {
-    let going: BTreeSet<&str> =
-        nodes.iter().filter(|node| node.marked_for_deletion).map(|node| node.name.as_str()).collect();
+    let going: BTreeSet<&str> = nodes
+        .iter()
+        .filter(|node| node.marked_for_deletion)
+        .map(|node| node.name.as_str())
+        .collect();
     let budgets = Budgets::read(snapshot);
     let needs_mark = options.origin == Origin::Cluster;
     let mut found = Pods::default();
@@ -57,7 +60,9 @@ pub(super) fn read(
         found.namespaces.insert(name.name.clone(), labels);
     }
     for (name, labels) in &mut found.namespaces {
-        labels.entry(NAMESPACE_NAME.to_owned()).or_insert_with(|| name.clone());
+        labels
+            .entry(NAMESPACE_NAME.to_owned())
+            .or_insert_with(|| name.clone());
     }
     found
 }
@@ -69,16 +74,25 @@ fn warn_of_waiting(pod: &Pod, warnings: &mut Warnings) {
     }
     let object = format!("Pod/{}", pod.name);
     if pod.gated {
-        warnings.add(object, "it has scheduling gates, so nobody may place it yet; it is left out");
+        warnings.add(
+            object,
+            "it has scheduling gates, so nobody may place it yet; it is left out",
+        );
     } else if let Some(node) = &pod.nominated_node_name {
-        warnings.add(object, format!("kube-scheduler has nominated it to node {node} and makes room there; it is left out"));
+        warnings.add(
+            object,
+            format!("kube-scheduler has nominated it to node {node} and makes room there; it is left out"),
+        );
     }
 }
 
 /// Whether a pod of a node that goes away will need another place, and can leave its present one.
 fn moves(record: &PodRecord, budgets: &Budgets) -> bool {
     let pod = &record.model;
-    let stateful = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
+    let stateful = pod
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "StatefulSet");
     let stays = record
         .object
         .metadata
@@ -96,8 +110,15 @@ struct Budgets(Vec<(String, LabelSelector)>);
 
 impl Budgets {
     fn read(snapshot: &Snapshot) -> Self {
-        let closed = snapshot.pod_disruption_budgets.iter().filter(|(_, budget)| is_closed(budget));
-        Self(closed.filter_map(|(name, budget)| Some((name.namespace.clone(), selector(budget)?))).collect())
+        let closed = snapshot
+            .pod_disruption_budgets
+            .iter()
+            .filter(|(_, budget)| is_closed(budget));
+        Self(
+            closed
+                .filter_map(|(name, budget)| Some((name.namespace.clone(), selector(budget)?)))
+                .collect(),
+        )
     }
 
     fn never_allow(&self, pod: &Pod) -> bool {
@@ -114,7 +135,8 @@ fn selector(budget: &PodDisruptionBudget) -> Option<LabelSelector> {
 /// `maxUnavailable` of nothing, `minAvailable` of everything, or as many wanted healthy as there are.
 fn is_closed(budget: &PodDisruptionBudget) -> bool {
     let Some(spec) = &budget.spec else { return false };
-    let by_spec = is(spec.max_unavailable.as_ref(), &["0%", "0"], Some(0)) || is(spec.min_available.as_ref(), &["100%"], None);
+    let by_spec = is(spec.max_unavailable.as_ref(), &["0%", "0"], Some(0))
+        || is(spec.min_available.as_ref(), &["100%"], None);
     let by_status = budget.status.as_ref().is_some_and(|status| {
         // As many wanted healthy as there are: no eviction will ever be allowed. A hand-written file may lack these figures.
         status.disruptions_allowed == Some(0) && status.desired_healthy >= status.expected_pods

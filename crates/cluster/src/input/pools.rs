@@ -47,7 +47,9 @@ pub(super) fn read(
         .iter()
         .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
         .collect();
-    found.taken.extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
+    found
+        .taken
+        .extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
     for (name, pool) in snapshot.node_pools.iter() {
         let object = format!("NodePool/{}", name.name);
         let reference = &pool.spec.template.spec.node_class_ref;
@@ -64,7 +66,10 @@ pub(super) fn read(
             continue;
         }
         if pool.spec.replicas.is_some() {
-            warnings.add(object, "it is static (spec.replicas): its nodes don't depend on pods, and it is left out here");
+            warnings.add(
+                object,
+                "it is static (spec.replicas): its nodes don't depend on pods, and it is left out here",
+            );
             continue;
         }
         let class = classes.get(reference.name.as_str());
@@ -95,39 +100,69 @@ fn read_class(
 ) -> Class {
     let name = class.metadata.name.as_deref().unwrap_or_default();
     if class.metadata.deletion_timestamp.is_some() {
-        return Class { not_ready: Some(format!("ClusterAPINodeClass {name} is being deleted")), takes: Vec::new() };
+        return Class {
+            not_ready: Some(format!("ClusterAPINodeClass {name} is being deleted")),
+            takes: Vec::new(),
+        };
     }
     let selection = match Selection::of(class) {
         Ok(selection) => selection,
-        Err(error) => return Class { not_ready: Some(error.to_string()), takes: Vec::new() },
+        Err(error) => {
+            return Class {
+                not_ready: Some(error.to_string()),
+                takes: Vec::new(),
+            };
+        }
     };
-    let takes = deployments.iter().filter(|(_, deployment)| selection.takes(&deployment.object));
-    let of_status = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let not_ready = (origin == Origin::Cluster).then(|| not_true(of_status, &format!("ClusterAPINodeClass {name}"))).flatten();
-    Class { not_ready, takes: takes.map(|(name, _)| name.clone()).collect() }
+    let takes = deployments
+        .iter()
+        .filter(|(_, deployment)| selection.takes(&deployment.object));
+    let of_status = class
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let not_ready = (origin == Origin::Cluster)
+        .then(|| not_true(of_status, &format!("ClusterAPINodeClass {name}")))
+        .flatten();
+    Class {
+        not_ready,
+        takes: takes.map(|(name, _)| name.clone()).collect(),
+    }
 }
 
 fn not_ready(pool: &v1::NodePool, class: Option<&Class>, origin: Origin) -> Option<String> {
     let name = pool.metadata.name.as_deref().unwrap_or_default();
     let Some(class) = class else {
         let class = &pool.spec.template.spec.node_class_ref.name;
-        return Some(format!("ClusterAPINodeClass {class} isn't there; create it, or name another in spec.template.spec.nodeClassRef"));
+        return Some(format!(
+            "ClusterAPINodeClass {class} isn't there; create it, or name another in spec.template.spec.nodeClassRef"
+        ));
     };
     if let Some(reason) = &class.not_ready {
         return Some(reason.clone());
     }
     if origin == Origin::Cluster {
-        let of_status = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let of_status = pool
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
         return not_true(of_status, &format!("NodePool {name}"));
     }
-    validation::validate_node_pool(pool).first().map(ToString::to_string)
+    validation::validate_node_pool(pool)
+        .first()
+        .map(ToString::to_string)
 }
 
 /// Why the root condition isn't `True`.
 fn not_true(of_status: &[condition::Condition], object: &str) -> Option<String> {
     match condition::find(of_status, conditions::READY) {
         Some(ready) if ready.status == condition::TRUE => None,
-        Some(ready) => Some(format!("{object} isn't ready: {}", [&ready.reason, &ready.message].map(String::as_str).join(": "))),
+        Some(ready) => Some(format!(
+            "{object} isn't ready: {}",
+            [&ready.reason, &ready.message].map(String::as_str).join(": ")
+        )),
         None => Some(format!("{object} hasn't been checked yet")),
     }
 }
@@ -145,20 +180,39 @@ fn warn_about(
         return;
     }
     if types.is_empty() {
-        let strangers = deployments.values().filter(|deployment| !is_member(&deployment.object)).count();
+        let strangers = deployments
+            .values()
+            .filter(|deployment| !is_member(&deployment.object))
+            .count();
         let hint = match strangers {
             0 => String::new(),
-            count => format!("; {count} of {} MachineDeployments lack the label {}: \"\"", deployments.len(), labels::MEMBER),
+            count => format!(
+                "; {count} of {} MachineDeployments lack the label {}: \"\"",
+                deployments.len(),
+                labels::MEMBER
+            ),
         };
-        warnings.add(object(), format!("its node class {class} takes no MachineDeployment{hint}"));
+        warnings.add(
+            object(),
+            format!("its node class {class} takes no MachineDeployment{hint}"),
+        );
     } else if let Some(Err(first)) = first_conflict(pool, types) {
-        warnings.add(object(), format!("no MachineDeployment meets its requirements; for {first}"));
+        warnings.add(
+            object(),
+            format!("no MachineDeployment meets its requirements; for {first}"),
+        );
     }
     if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &Resources::default()) {
         warnings.add(object(), format!("it is above its limit: {exceeded}"));
     }
     if let Some(limit) = pool.node_limit.filter(|limit| pool.node_count > *limit) {
-        warnings.add(object(), format!("it is above its limit: nodes: {} of at most {limit}", pool.node_count));
+        warnings.add(
+            object(),
+            format!(
+                "it is above its limit: nodes: {} of at most {limit}",
+                pool.node_count
+            ),
+        );
     }
 }
 

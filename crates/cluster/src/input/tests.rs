@@ -2,7 +2,9 @@ use super::*;
 use crate::files::{Source, load};
 use crate::index::Index;
 use karpenter_capi_model::reason::ReasonCode;
-use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy, ReservedOfferingMode, VolumeClaim};
+use karpenter_capi_scheduling::input::{
+    MinValuesPolicy, PreferencePolicy, ReservedOfferingMode, VolumeClaim,
+};
 use std::fmt::Write;
 
 fn options(origin: Origin) -> InputOptions {
@@ -22,7 +24,11 @@ fn options(origin: Origin) -> InputOptions {
 }
 
 fn made_with(text: &str, options: &InputOptions) -> ProvisioningInput {
-    let loaded = load([Source { name: "test.yaml", text }]).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = load([Source {
+        name: "test.yaml",
+        text,
+    }])
+    .unwrap_or_else(|error| panic!("{error}"));
     let index: Index = loaded.objects.into_iter().collect();
     provisioning_input(&index.snapshot(), options)
 }
@@ -100,19 +106,29 @@ fn wanting(made: &ProvisioningInput) -> Vec<String> {
 }
 
 fn told(made: &ProvisioningInput) -> String {
-    made.warnings.iter().map(|warning| format!("{}: {}\n", warning.object, warning.message)).collect()
+    made.warnings
+        .iter()
+        .map(|warning| format!("{}: {}\n", warning.object, warning.message))
+        .collect()
 }
 
 #[test]
 fn a_pool_gets_the_machine_deployments_that_its_node_class_takes() {
     let text = world(&["m1", "m2"]).replacen("node.cluster.x-k8s.io/karpenter-member: ''", "other: x", 1);
     let made = made(&text);
-    let names: Vec<_> = made.input.instance_types["p"].iter().map(|found| found.name.as_str()).collect();
+    let names: Vec<_> = made.input.instance_types["p"]
+        .iter()
+        .map(|found| found.name.as_str())
+        .collect();
     assert_eq!(names, ["default/m2"]);
     assert_eq!(made.catalog.len(), 1);
     assert_eq!(made.input.node_pools.len(), 1);
     assert_eq!(made.input.node_pools[0].not_ready, None);
-    assert!(made.input.well_known_labels.contains("topology.kubernetes.io/zone"));
+    assert!(
+        made.input
+            .well_known_labels
+            .contains("topology.kubernetes.io/zone")
+    );
 }
 
 #[test]
@@ -121,28 +137,47 @@ fn other_clusters_are_out_of_scope() {
     let mut scoped = options(Origin::Files);
     scoped.scope.cluster_name = Some("k".to_owned());
     let made = made_with(&text, &scoped);
-    assert_eq!(made.catalog.keys().map(ToString::to_string).collect::<Vec<_>>(), ["default/m2"]);
+    assert_eq!(
+        made.catalog.keys().map(ToString::to_string).collect::<Vec<_>>(),
+        ["default/m2"]
+    );
 }
 
 #[test]
 fn a_pool_of_another_karpenter_is_left_alone() {
-    let text = world(&["m1"]).replace("{group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass", "{group: karpenter.k8s.aws, kind: EC2NodeClass");
+    let text = world(&["m1"]).replace(
+        "{group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass",
+        "{group: karpenter.k8s.aws, kind: EC2NodeClass",
+    );
     let made = made(&text);
     assert!(made.input.node_pools.is_empty());
-    assert!(told(&made).contains("NodePool/p: its nodeClassRef is a EC2NodeClass of group karpenter.k8s.aws"), "{}", told(&made));
+    assert!(
+        told(&made).contains("NodePool/p: its nodeClassRef is a EC2NodeClass of group karpenter.k8s.aws"),
+        "{}",
+        told(&made)
+    );
 }
 
 #[test]
 fn a_missing_node_class_makes_the_pool_unready() {
-    let text = world(&["m1"]).replace("ClusterAPINodeClass, name: c}", "ClusterAPINodeClass, name: gone}");
+    let text = world(&["m1"]).replace(
+        "ClusterAPINodeClass, name: c}",
+        "ClusterAPINodeClass, name: gone}",
+    );
     let made = made(&text);
     let reason = made.input.node_pools[0].not_ready.clone().unwrap();
-    assert!(reason.starts_with("ClusterAPINodeClass gone isn't there"), "{reason}");
+    assert!(
+        reason.starts_with("ClusterAPINodeClass gone isn't there"),
+        "{reason}"
+    );
 }
 
 #[test]
 fn a_budget_that_cannot_be_read_makes_the_pool_unready() {
-    let text = world(&["m1"]).replace("  limits: {cpu: '10'}", "  disruption: {budgets: [{nodes: '0', schedule: '0 0 * * sat-sun', duration: 24h}]}");
+    let text = world(&["m1"]).replace(
+        "  limits: {cpu: '10'}",
+        "  disruption: {budgets: [{nodes: '0', schedule: '0 0 * * sat-sun', duration: 24h}]}",
+    );
     let reason = made(&text).input.node_pools[0].not_ready.clone().unwrap();
     assert!(reason.contains("0 0 * * sat-sun"), "{reason}");
 }
@@ -156,30 +191,58 @@ fn a_node_class_that_takes_nothing_is_told_with_a_hint() {
 
 #[test]
 fn a_pool_whose_requirements_nothing_meets_is_told() {
-    let text = world(&["m1"]).replace("requirements: []", "requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [z9]}]");
+    let text = world(&["m1"]).replace(
+        "requirements: []",
+        "requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [z9]}]",
+    );
     let made = made(&text);
-    assert!(told(&made).contains("NodePool/p: no MachineDeployment meets its requirements; for m1: topology.kubernetes.io/zone"), "{}", told(&made));
+    assert!(
+        told(&made).contains(
+            "NodePool/p: no MachineDeployment meets its requirements; for m1: topology.kubernetes.io/zone"
+        ),
+        "{}",
+        told(&made)
+    );
 }
 
 #[test]
 fn in_a_cluster_a_pool_is_ready_when_its_conditions_say_so() {
     let made = made_with(&world(&["m1"]), &options(Origin::Cluster));
-    assert!(made.input.node_pools[0].not_ready.as_ref().unwrap().contains("hasn't been checked yet"));
+    assert!(
+        made.input.node_pools[0]
+            .not_ready
+            .as_ref()
+            .unwrap()
+            .contains("hasn't been checked yet")
+    );
 }
 
 #[test]
 fn pending_pods_need_a_mark_in_a_cluster_and_none_in_a_file() {
     let text = world(&["m1"])
         + &pod("plain", "spec: {containers: []}")
-        + &pod("marked", "spec: {containers: []}, status: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}")
+        + &pod(
+            "marked",
+            "spec: {containers: []}, status: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}",
+        )
         + &pod("bound", "spec: {nodeName: n, containers: []}")
-        + &pod("done", "spec: {nodeName: n, containers: []}, status: {phase: Succeeded}")
+        + &pod(
+            "done",
+            "spec: {nodeName: n, containers: []}, status: {phase: Succeeded}",
+        )
         + &pod("gated", "spec: {schedulingGates: [{name: g}], containers: []}");
     let of_files = made(&text);
     assert_eq!(wanting(&of_files), ["marked", "plain"]);
-    assert!(told(&of_files).contains("Pod/default/gated: it has scheduling gates"), "{}", told(&of_files));
+    assert!(
+        told(&of_files).contains("Pod/default/gated: it has scheduling gates"),
+        "{}",
+        told(&of_files)
+    );
     assert_eq!(wanting(&made_with(&text, &options(Origin::Cluster))), ["marked"]);
-    let bound: Vec<_> = of_files.input.bound_pods["n"].iter().map(|pod| pod.name.name.as_str()).collect();
+    let bound: Vec<_> = of_files.input.bound_pods["n"]
+        .iter()
+        .map(|pod| pod.name.name.as_str())
+        .collect();
     assert_eq!(bound, ["bound"]);
 }
 
@@ -187,9 +250,16 @@ fn pending_pods_need_a_mark_in_a_cluster_and_none_in_a_file() {
 fn case_14_a_claim_counts_at_its_types_capacity_before_it_is_launched() {
     let made = made(&(world(&["big"]) + &claim("nc1", &assigned("big"), "")));
     let pool = &made.input.node_pools[0];
-    assert_eq!((pool.usage.cpu(), pool.node_count), (4000, 1), "4 processors of the type, not 1 that is asked for");
+    assert_eq!(
+        (pool.usage.cpu(), pool.node_count),
+        (4000, 1),
+        "4 processors of the type, not 1 that is asked for"
+    );
     let node = &made.input.nodes[0];
-    assert_eq!((node.name.as_str(), node.has_node, node.initialized), ("nc1", false, false));
+    assert_eq!(
+        (node.name.as_str(), node.has_node, node.initialized),
+        ("nc1", false, false)
+    );
     assert_eq!((node.allocatable.cpu(), node.allocatable.pods()), (4000, 110));
     assert_eq!(node.labels["topology.kubernetes.io/zone"], "z1");
     assert_eq!(node.price.unwrap().to_string(), "0.2");
@@ -197,9 +267,15 @@ fn case_14_a_claim_counts_at_its_types_capacity_before_it_is_launched() {
 
 #[test]
 fn a_claim_from_before_assignments_is_known_by_its_labels() {
-    let labelled = claim("old", "", "").replace("{karpenter.sh/nodepool: p}", "{karpenter.sh/nodepool: p, node.kubernetes.io/instance-type: m2}");
+    let labelled = claim("old", "", "").replace(
+        "{karpenter.sh/nodepool: p}",
+        "{karpenter.sh/nodepool: p, node.kubernetes.io/instance-type: m2}",
+    );
     let made = made(&(world(&["m1", "m2"]) + &labelled));
-    assert_eq!(made.input.nodes[0].machine_deployment.as_ref().unwrap().name, "m2");
+    assert_eq!(
+        made.input.nodes[0].machine_deployment.as_ref().unwrap().name,
+        "m2"
+    );
     assert_eq!(made.input.nodes[0].capacity.cpu(), 4000);
 }
 
@@ -211,11 +287,20 @@ fn claims_on_their_way_take_room_below_the_maximum_size() {
     );
     let one = made(&(limited.clone() + &claim("a", &assigned("m1"), "")));
     let name = NamespacedName::new("default", "m1");
-    assert_eq!(one.books[&name], Books { to_enter: 1, to_leave: 0 });
+    assert_eq!(
+        one.books[&name],
+        Books {
+            to_enter: 1,
+            to_leave: 0
+        }
+    );
     assert_eq!(one.catalog[&name].instance_type.headroom, Some(1));
     let two = made(&(limited.clone() + &claim("a", &assigned("m1"), "") + &claim("b", &assigned("m1"), "")));
     assert_eq!(two.catalog[&name].reason().unwrap().code, ReasonCode::MaxSize);
-    let counted = limited.replace("    karpenter.cluster.x-k8s.io/price", "    karpenter.cluster.x-k8s.io/claims: 0123456789abc\n    karpenter.cluster.x-k8s.io/price");
+    let counted = limited.replace(
+        "    karpenter.cluster.x-k8s.io/price",
+        "    karpenter.cluster.x-k8s.io/claims: 0123456789abc\n    karpenter.cluster.x-k8s.io/price",
+    );
     let counted = counted.replace("replicas: 0", "replicas: 1");
     let entered = claim("a", &(assigned("m1") + "\n  uid: 0123456789abcdef"), "");
     let made = made(&(counted + &entered));
@@ -245,12 +330,30 @@ spec:
 status: {capacity: {cpu: '4', memory: 15Gi, pods: '110'}, allocatable: {cpu: 3900m, memory: 14Gi, pods: '110'}}
 ";
     let made = made(&(world(&["m1"]) + &claim("nc", &assigned("m1"), JOINED) + node));
-    let [found] = made.input.nodes.as_slice() else { panic!("{:?}", made.input.nodes) };
-    assert_eq!((found.name.as_str(), found.node_claim.as_deref(), found.initialized), ("n1", Some("nc"), false));
+    let [found] = made.input.nodes.as_slice() else {
+        panic!("{:?}", made.input.nodes)
+    };
+    assert_eq!(
+        (
+            found.name.as_str(),
+            found.node_claim.as_deref(),
+            found.initialized
+        ),
+        ("n1", Some("nc"), false)
+    );
     assert_eq!(found.allocatable.cpu(), 3900);
     let taints: Vec<_> = found.taints.iter().map(ToString::to_string).collect();
-    assert_eq!(taints, ["sec/scan:NoSchedule"], "Cluster API's own taint goes away by itself");
-    assert!(told(&made).contains("NodeClaim/nc: taint sec/scan:NoSchedule of the starting Node n1 isn't declared"), "{}", told(&made));
+    assert_eq!(
+        taints,
+        ["sec/scan:NoSchedule"],
+        "Cluster API's own taint goes away by itself"
+    );
+    assert!(
+        told(&made)
+            .contains("NodeClaim/nc: taint sec/scan:NoSchedule of the starting Node n1 isn't declared"),
+        "{}",
+        told(&made)
+    );
     assert_eq!(made.input.node_pools[0].node_count, 1);
 }
 
@@ -258,8 +361,15 @@ status: {capacity: {cpu: '4', memory: 15Gi, pods: '110'}, allocatable: {cpu: 390
 fn case_110_a_registered_claim_without_its_node_is_no_capacity() {
     let made = made(&(world(&["m1"]) + &claim("ghost", &assigned("m1"), JOINED)));
     assert!(made.input.nodes.is_empty());
-    assert_eq!(made.input.node_pools[0].node_count, 1, "it still counts for the limits");
-    assert!(told(&made).contains("NodeClaim/ghost: it is registered, but its Node is gone"), "{}", told(&made));
+    assert_eq!(
+        made.input.node_pools[0].node_count, 1,
+        "it still counts for the limits"
+    );
+    assert!(
+        told(&made).contains("NodeClaim/ghost: it is registered, but its Node is gone"),
+        "{}",
+        told(&made)
+    );
 }
 
 #[test]
@@ -269,13 +379,26 @@ fn nodes_without_a_claim_count_for_the_pool_that_they_name() {
     let made = made(&(world(&["m1"]) + node + other));
     let pool = &made.input.node_pools[0];
     assert_eq!((pool.usage.cpu(), pool.node_count), (4000, 1));
-    let views: Vec<_> = made.input.nodes.iter().map(|node| (node.name.as_str(), node.node_pool.as_deref(), node.price.is_some())).collect();
+    let views: Vec<_> = made
+        .input
+        .nodes
+        .iter()
+        .map(|node| {
+            (
+                node.name.as_str(),
+                node.node_pool.as_deref(),
+                node.price.is_some(),
+            )
+        })
+        .collect();
     assert_eq!(views, [("n1", Some("p"), true), ("n2", None, false)]);
 }
 
 #[test]
 fn a_pool_above_its_limit_is_told() {
-    let three = ["a", "b", "c"].map(|name| claim(name, &assigned("m1"), "")).concat();
+    let three = ["a", "b", "c"]
+        .map(|name| claim(name, &assigned("m1"), ""))
+        .concat();
     assert!(told(&made(&(world(&["m1"]) + &three))).contains("NodePool/p: it is above its limit: cpu"));
 }
 
@@ -291,13 +414,22 @@ fn pods_of_a_node_that_goes_want_another_place() {
         + &claim("nc", &deleting(), JOINED)
         + NODE
         + &pod("web", "spec: {nodeName: n1, containers: []}")
-        + &pod("done", "spec: {nodeName: n1, containers: []}, status: {phase: Failed}")
+        + &pod(
+            "done",
+            "spec: {nodeName: n1, containers: []}, status: {phase: Failed}",
+        )
         + "---\n{apiVersion: v1, kind: Pod, metadata: {name: stays, annotations: {karpenter.sh/do-not-disrupt: 'true'}}, spec: {nodeName: n1, containers: []}}\n"
         + "---\n{apiVersion: v1, kind: Pod, metadata: {name: daemon, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}, spec: {nodeName: n1, containers: []}}\n";
     let made = made(&text);
     assert!(made.input.nodes[0].marked_for_deletion);
     assert_eq!(wanting(&made), ["web"]);
-    assert_eq!(made.books[&NamespacedName::new("default", "m1")], Books { to_enter: 0, to_leave: 1 });
+    assert_eq!(
+        made.books[&NamespacedName::new("default", "m1")],
+        Books {
+            to_enter: 0,
+            to_leave: 1
+        }
+    );
 }
 
 #[test]
@@ -307,13 +439,19 @@ fn case_92_a_pod_that_can_never_leave_breeds_no_nodes() {
         + NODE
         + "---\n{apiVersion: v1, kind: Pod, metadata: {name: db, labels: {app: db}}, spec: {nodeName: n1, containers: []}}\n"
         + &pod("web", "spec: {nodeName: n1, containers: []}");
-    let budget = |spec: &str| format!("---\n{{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: b}}, {spec}}}\n");
+    let budget = |spec: &str| {
+        format!("---\n{{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {{name: b}}, {spec}}}\n")
+    };
     for closed in [
         "spec: {maxUnavailable: 0, selector: {matchLabels: {app: db}}}",
         "spec: {minAvailable: 100%, selector: {matchLabels: {app: db}}}",
         "spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}, status: {expectedPods: 1, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}",
     ] {
-        assert_eq!(wanting(&made(&(text.clone() + &budget(closed)))), ["web"], "{closed}");
+        assert_eq!(
+            wanting(&made(&(text.clone() + &budget(closed)))),
+            ["web"],
+            "{closed}"
+        );
     }
     let open = "spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}, status: {expectedPods: 3, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}";
     assert_eq!(wanting(&made(&(text + &budget(open)))), ["db", "web"]);
@@ -332,7 +470,14 @@ fn case_9_a_daemon_set_counts_with_the_defaults_of_its_namespace() {
 
 #[test]
 fn case_28_each_volume_claim_is_judged_by_itself() {
-    let mounting = |name: &str, claim: &str| pod(name, &format!("spec: {{containers: [], volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]}}"));
+    let mounting = |name: &str, claim: &str| {
+        pod(
+            name,
+            &format!(
+                "spec: {{containers: [], volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]}}"
+            ),
+        )
+    };
     let text = world(&["m1"])
         + &mounting("a", "gone")
         + &mounting("d", "st")
@@ -346,23 +491,49 @@ fn case_28_each_volume_claim_is_judged_by_itself() {
         + "---\n{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: at-once}, provisioner: d.io}\n";
     let made = made(&text);
     let judged = |name: &str| made.input.volumes.claims[&NamespacedName::new("default", name)].clone();
-    assert_eq!(judged("gone"), VolumeClaim::Unusable("PersistentVolumeClaim default/gone not found".to_owned()));
-    let VolumeClaim::Usable { alternatives, driver } = judged("st") else { panic!("a bound claim needs no StorageClass") };
-    assert_eq!((alternatives[0].to_string(), driver), ("topology.kubernetes.io/zone In [z1]".to_owned(), Some("d.io".to_owned())));
-    assert_eq!(judged("late"), VolumeClaim::Usable { alternatives: vec![], driver: Some("d.io".to_owned()) });
+    assert_eq!(
+        judged("gone"),
+        VolumeClaim::Unusable("PersistentVolumeClaim default/gone not found".to_owned())
+    );
+    let VolumeClaim::Usable { alternatives, driver } = judged("st") else {
+        panic!("a bound claim needs no StorageClass")
+    };
+    assert_eq!(
+        (alternatives[0].to_string(), driver),
+        (
+            "topology.kubernetes.io/zone In [z1]".to_owned(),
+            Some("d.io".to_owned())
+        )
+    );
+    assert_eq!(
+        judged("late"),
+        VolumeClaim::Usable {
+            alternatives: vec![],
+            driver: Some("d.io".to_owned())
+        }
+    );
     assert!(matches!(judged("now"), VolumeClaim::Unusable(why) if why.contains("binds at once")));
 }
 
 #[test]
 fn namespaces_carry_their_name_as_a_label_also_without_an_object() {
-    let text = world(&["m1"]) + &pod("a", "spec: {containers: []}") + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: x, labels: {team: t}}}\n";
+    let text = world(&["m1"])
+        + &pod("a", "spec: {containers: []}")
+        + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: x, labels: {team: t}}}\n";
     let made = made(&text);
-    assert_eq!(made.input.namespaces["default"]["kubernetes.io/metadata.name"], "default");
+    assert_eq!(
+        made.input.namespaces["default"]["kubernetes.io/metadata.name"],
+        "default"
+    );
     assert_eq!(made.input.namespaces["x"]["team"], "t");
 }
 
 #[test]
 fn warnings_of_annotations_name_the_machine_deployment() {
     let made = made(&world(&["m1"]).replace("price: '0.2'", "price: abc"));
-    assert!(told(&made).contains("MachineDeployment/default/m1: karpenter.cluster.x-k8s.io/price: \"abc\""), "{}", told(&made));
+    assert!(
+        told(&made).contains("MachineDeployment/default/m1: karpenter.cluster.x-k8s.io/price: \"abc\""),
+        "{}",
+        told(&made)
+    );
 }

@@ -44,12 +44,12 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    fn lead_until(&self, end: Instant) {
+    pub(crate) fn lead_until(&self, end: Instant) {
         self.until.send_replace(Some(end));
         self.leading.send_if_modified(|leading| !std::mem::replace(leading, true));
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.until.send_replace(None);
         self.leading.send_if_modified(|leading| std::mem::replace(leading, false));
     }

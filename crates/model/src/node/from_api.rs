@@ -5,11 +5,11 @@ use crate::instance_type::InstanceType;
 use crate::name::NamespacedName;
 use crate::quantity::Rounding;
 use crate::resources::{Resources, read_amount};
-use crate::taint::Taint;
+use crate::taint::{Taint, TaintEffect};
 use k8s_openapi::api::core::v1 as core;
+use karpenter_capi_api::condition;
 use karpenter_capi_api::names::{annotations, conditions, labels, taints};
 use karpenter_capi_api::v1::{NodeClaim, ResourceList};
-use karpenter_capi_api::condition;
 use std::collections::BTreeMap;
 
 /// What a view is made from; at least one of `node` and `claim`.
@@ -33,20 +33,30 @@ pub struct Sources<'a> {
 /// * Ephemeral taints and the claim's startup taints don't count until it is Initialized; then the same taints do.
 /// * A Node without a claim is Initialized.
 pub fn from_api(sources: Sources<'_>) -> (Node, Vec<String>) {
-    let Sources { node, claim, promise, marked } = sources;
+    let Sources {
+        node,
+        claim,
+        promise,
+        marked,
+    } = sources;
     let mut problems = Vec::new();
     let stage = Stage::of(node, claim);
-    let metadata = node.map(|node| &node.metadata).or(claim.map(|claim| &claim.metadata));
+    let metadata = node
+        .map(|node| &node.metadata)
+        .or(claim.map(|claim| &claim.metadata));
     let claim_name = claim.and_then(|claim| claim.metadata.name.clone());
     let labels = node_labels(sources, stage);
     let (capacity, allocatable) = amounts(sources, stage, &mut problems);
     let deleting = node.is_some_and(|node| node.metadata.deletion_timestamp.is_some())
         || claim.is_some_and(|claim| claim.metadata.deletion_timestamp.is_some() || is_terminating(claim));
     let view = Node {
-        name: node.and_then(|node| node.metadata.name.clone()).or_else(|| claim_name.clone()).unwrap_or_default(),
+        name: node
+            .and_then(|node| node.metadata.name.clone())
+            .or_else(|| claim_name.clone())
+            .unwrap_or_default(),
         node_claim: claim_name,
         has_node: node.is_some(),
-        node_pool: claim.and_then(|_| labels.get(labels::NODEPOOL).cloned()),
+        node_pool: claim.and_then(|claim| node_pool(claim).or_else(|| labels.get(labels::NODEPOOL).cloned())),
         machine_deployment: machine_deployment(sources),
         provider_id: node
             .and_then(|node| node.spec.as_ref()?.provider_id.clone())
@@ -59,11 +69,23 @@ pub fn from_api(sources: Sources<'_>) -> (Node, Vec<String>) {
         marked_for_deletion: marked || deleting,
         ready: node.is_some_and(is_ready),
         price: promise.and_then(|promise| price(promise, &labels)),
-        created: metadata.and_then(|metadata| metadata.creation_timestamp.as_ref()).map(|time| time.0),
+        created: metadata
+            .and_then(|metadata| metadata.creation_timestamp.as_ref())
+            .map(|time| time.0),
         labels,
     };
-    let object = format!("{}/{}", if view.has_node { "Node" } else { "NodeClaim" }, view.name);
-    (view, problems.into_iter().map(|problem| format!("{object}: {problem}")).collect())
+    let object = format!(
+        "{}/{}",
+        if view.has_node { "Node" } else { "NodeClaim" },
+        view.name
+    );
+    (
+        view,
+        problems
+            .into_iter()
+            .map(|problem| format!("{object}: {problem}"))
+            .collect(),
+    )
 }
 
 /// How far a claim's node has come; a Node without a claim counts as Initialized.
@@ -77,11 +99,24 @@ enum Stage {
 impl Stage {
     fn of(node: Option<&core::Node>, claim: Option<&NodeClaim>) -> Self {
         let (Some(node), Some(claim)) = (node, claim) else {
-            return if claim.is_none() { Self::Initialized } else { Self::Launching };
+            return if claim.is_none() {
+                Self::Initialized
+            } else {
+                Self::Launching
+            };
         };
-        let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let labelled =
-            |key| node.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|value| value == "true");
+        let conditions = claim
+            .status
+            .as_ref()
+            .map(|status| status.conditions.as_slice())
+            .unwrap_or_default();
+        let labelled = |key| {
+            node.metadata
+                .labels
+                .as_ref()
+                .and_then(|labels| labels.get(key))
+                .is_some_and(|value| value == "true")
+        };
         if condition::is_true(conditions, conditions::INITIALIZED) || labelled(labels::INITIALIZED) {
             Self::Initialized
         } else if condition::is_true(conditions, conditions::REGISTERED) || labelled(labels::REGISTERED) {
@@ -93,19 +128,47 @@ impl Stage {
 }
 
 fn is_terminating(claim: &NodeClaim) -> bool {
-    claim.status.as_ref().is_some_and(|status| condition::is_true(&status.conditions, conditions::INSTANCE_TERMINATING))
+    claim
+        .status
+        .as_ref()
+        .is_some_and(|status| condition::is_true(&status.conditions, conditions::INSTANCE_TERMINATING))
 }
 
 fn is_ready(node: &core::Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    conditions
+        .iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+fn node_pool(claim: &NodeClaim) -> Option<String> {
+    claim
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(labels::NODEPOOL))
+        .cloned()
 }
 
 fn machine_deployment(sources: Sources<'_>) -> Option<NamespacedName> {
-    let annotated = sources
-        .claim
-        .and_then(|claim| claim.metadata.annotations.as_ref()?.get(annotations::MACHINE_DEPLOYMENT)?.parse().ok());
-    annotated.or_else(|| sources.promise.and_then(|promise| promise.machine_deployment.clone()))
+    let annotated = sources.claim.and_then(|claim| {
+        claim
+            .metadata
+            .annotations
+            .as_ref()?
+            .get(annotations::MACHINE_DEPLOYMENT)?
+            .parse()
+            .ok()
+    });
+    annotated.or_else(|| {
+        sources
+            .promise
+            .and_then(|promise| promise.machine_deployment.clone())
+    })
 }
 
 /// Until Registered: what the MachineDeployment promises for certain, overlaid by the claim's own labels.
@@ -142,8 +205,13 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
         read
     };
     let spec = sources.claim.map(|claim| &claim.spec);
-    let startup = spec.map(|spec| read(&spec.startup_taints, problems)).unwrap_or_default();
-    let of_node = sources.node.and_then(|node| node.spec.as_ref()).and_then(|spec| spec.taints.as_deref());
+    let startup = spec
+        .map(|spec| read(&spec.startup_taints, problems))
+        .unwrap_or_default();
+    let of_node = sources
+        .node
+        .and_then(|node| node.spec.as_ref())
+        .and_then(|spec| spec.taints.as_deref());
     let mut taints = if stage >= Stage::Registered {
         read(of_node.unwrap_or_default(), problems)
     } else {
@@ -161,6 +229,15 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
     if stage < Stage::Initialized {
         taints.retain(|taint| !taint.is_ephemeral() && !startup.iter().any(|own| own.matches(taint)));
     }
+    // The taint follows from the field; a file, or a moment, may have the one without the other.
+    if sources
+        .node
+        .and_then(|node| node.spec.as_ref())
+        .and_then(|spec| spec.unschedulable)
+        == Some(true)
+    {
+        taints.push(Taint::new(taints::UNSCHEDULABLE, "", TaintEffect::NoSchedule));
+    }
     taints.sort_unstable();
     taints.dedup();
     taints
@@ -168,9 +245,12 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
 
 fn amounts(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -> (Resources, Resources) {
     let status = sources.node.and_then(|node| node.status.as_ref());
-    let capacity = status.and_then(|status| status.capacity.as_ref()).map(|list| read_list(list, "capacity", problems));
-    let allocatable =
-        status.and_then(|status| status.allocatable.as_ref()).map(|list| read_list(list, "allocatable", problems));
+    let capacity = status
+        .and_then(|status| status.capacity.as_ref())
+        .map(|list| read_list(list, "capacity", problems));
+    let allocatable = status
+        .and_then(|status| status.allocatable.as_ref())
+        .map(|list| read_list(list, "allocatable", problems));
     let capacity = capacity.unwrap_or_default();
     // The API server's own default: what is allocatable is the capacity where nothing is said.
     let allocatable = allocatable.unwrap_or_else(|| capacity.clone());
@@ -178,14 +258,25 @@ fn amounts(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -> (R
         return (capacity, allocatable);
     }
     let claimed = sources.claim.and_then(|claim| claim.status.as_ref());
-    let mut promised_capacity = sources.promise.map(|promise| promise.capacity.clone()).unwrap_or_default();
+    let mut promised_capacity = sources
+        .promise
+        .map(|promise| promise.capacity.clone())
+        .unwrap_or_default();
     let mut promised_allocatable = sources.promise.map(InstanceType::allocatable).unwrap_or_default();
     if let Some(status) = claimed {
-        promised_capacity = filled(read_list(&status.capacity, "status.capacity", problems), &promised_capacity);
-        promised_allocatable =
-            filled(read_list(&status.allocatable, "status.allocatable", problems), &promised_allocatable);
+        promised_capacity = filled(
+            read_list(&status.capacity, "status.capacity", problems),
+            &promised_capacity,
+        );
+        promised_allocatable = filled(
+            read_list(&status.allocatable, "status.allocatable", problems),
+            &promised_allocatable,
+        );
     }
-    (filled(capacity, &promised_capacity), filled(allocatable, &promised_allocatable))
+    (
+        filled(capacity, &promised_capacity),
+        filled(allocatable, &promised_allocatable),
+    )
 }
 
 /// Zeros filled from another list.
@@ -212,10 +303,16 @@ fn read_list(list: &ResourceList, field: &str, problems: &mut Vec<String>) -> Re
 /// The price of the cheapest offering that the labels agree with, available or not.
 fn price(promise: &InstanceType, labels: &BTreeMap<String, String>) -> Option<crate::price::Price> {
     let agrees = |offering: &&crate::instance_type::Offering| {
-        offering
-            .requirements
-            .iter()
-            .all(|requirement| labels.get(requirement.key()).is_none_or(|value| requirement.has(value)))
+        offering.requirements.iter().all(|requirement| {
+            labels
+                .get(requirement.key())
+                .is_none_or(|value| requirement.has(value))
+        })
     };
-    promise.offerings.iter().filter(agrees).filter_map(|offering| offering.price).min()
+    promise
+        .offerings
+        .iter()
+        .filter(agrees)
+        .filter_map(|offering| offering.price)
+        .min()
 }

@@ -27,14 +27,24 @@ pub(super) fn node_affinity(
             }
         }
         if required.is_empty() && invalid.len() == before {
-            invalid.push(format!("{REQUIRED}: no term has expressions, so that no node matches"));
+            invalid.push(format!(
+                "{REQUIRED}: no term has expressions, so that no node matches"
+            ));
         }
     }
     let mut preferred = Vec::new();
-    for (index, term) in affinity.preferred_during_scheduling_ignored_during_execution.iter().flatten().enumerate() {
+    for (index, term) in affinity
+        .preferred_during_scheduling_ignored_during_execution
+        .iter()
+        .flatten()
+        .enumerate()
+    {
         match Requirements::from_term(&term.preference) {
             Ok(requirements) if !requirements.is_empty() => {
-                preferred.push(PreferredTerm { weight: term.weight, term: requirements });
+                preferred.push(PreferredTerm {
+                    weight: term.weight,
+                    term: requirements,
+                });
             }
             Ok(_) => {}
             Err(problems) => note(invalid, &format!("{PREFERRED}[{index}]"), problems),
@@ -54,7 +64,11 @@ pub(super) fn terms(
     pod_labels: &Labels,
     invalid: &mut Vec<String>,
 ) -> (Vec<PodAffinityTerm>, Vec<PreferredTerm<PodAffinityTerm>>) {
-    let required = required.into_iter().flatten().map(|term| affinity_term(term, pod_labels, invalid)).collect();
+    let required = required
+        .into_iter()
+        .flatten()
+        .map(|term| affinity_term(term, pod_labels, invalid))
+        .collect();
     let preferred = preferred
         .into_iter()
         .flatten()
@@ -66,11 +80,25 @@ pub(super) fn terms(
     (required, preferred)
 }
 
-fn affinity_term(term: &core::PodAffinityTerm, pod_labels: &Labels, invalid: &mut Vec<String>) -> PodAffinityTerm {
+fn affinity_term(
+    term: &core::PodAffinityTerm,
+    pod_labels: &Labels,
+    invalid: &mut Vec<String>,
+) -> PodAffinityTerm {
     let mut parsed = selector(term.label_selector.as_ref(), invalid);
     if let Some(selector) = &mut parsed {
-        merge_keys(selector, SelectorOperator::In, term.match_label_keys.as_deref(), pod_labels);
-        merge_keys(selector, SelectorOperator::NotIn, term.mismatch_label_keys.as_deref(), pod_labels);
+        merge_keys(
+            selector,
+            SelectorOperator::In,
+            term.match_label_keys.as_deref(),
+            pod_labels,
+        );
+        merge_keys(
+            selector,
+            SelectorOperator::NotIn,
+            term.mismatch_label_keys.as_deref(),
+            pod_labels,
+        );
     }
     let mut namespaces = term.namespaces.clone().unwrap_or_default();
     namespaces.sort_unstable();
@@ -91,10 +119,18 @@ pub(super) fn spread(
 ) -> TopologySpreadConstraint {
     let mut parsed = selector(constraint.label_selector.as_ref(), invalid);
     if let Some(selector) = &mut parsed {
-        merge_keys(selector, SelectorOperator::In, constraint.match_label_keys.as_deref(), pod_labels);
+        merge_keys(
+            selector,
+            SelectorOperator::In,
+            constraint.match_label_keys.as_deref(),
+            pod_labels,
+        );
     }
     if constraint.max_skew < 1 {
-        invalid.push(format!("spec.topologySpreadConstraints: maxSkew {} is below 1", constraint.max_skew));
+        invalid.push(format!(
+            "spec.topologySpreadConstraints: maxSkew {} is below 1",
+            constraint.max_skew
+        ));
     }
     let required = match constraint.when_unsatisfiable.as_str() {
         "DoNotSchedule" => true,
@@ -118,11 +154,18 @@ pub(super) fn spread(
 }
 
 fn selector(selector: Option<&meta::LabelSelector>, invalid: &mut Vec<String>) -> Option<LabelSelector> {
-    LabelSelector::from_api(selector?).map_err(|error| invalid.push(error.to_string())).ok()
+    LabelSelector::from_api(selector?)
+        .map_err(|error| invalid.push(error.to_string()))
+        .ok()
 }
 
 /// `matchLabelKeys`: the pod's own value of each key, where it has one.
-fn merge_keys(selector: &mut LabelSelector, operator: SelectorOperator, keys: Option<&[String]>, pod_labels: &Labels) {
+fn merge_keys(
+    selector: &mut LabelSelector,
+    operator: SelectorOperator,
+    keys: Option<&[String]>,
+    pod_labels: &Labels,
+) {
     for key in keys.into_iter().flatten() {
         if let Some(value) = pod_labels.get(key) {
             selector.require(key, operator, std::slice::from_ref(value));

@@ -14,29 +14,48 @@ use std::collections::BTreeMap;
 /// Missing defaults are filled in first, so that a pod from a file reads as the API server would have stored it:
 /// namespace `default`, and a request for each limit.
 pub fn from_api(pod: &core::Pod) -> Pod {
-    let spec = pod.spec.clone().unwrap_or_default();
-    convert(&pod.metadata, &spec, pod.status.as_ref())
+    match &pod.spec {
+        Some(spec) => convert(&pod.metadata, spec, pod.status.as_ref()),
+        None => convert(&pod.metadata, &core::PodSpec::default(), pod.status.as_ref()),
+    }
 }
 
-/// Converts from parts, which is how a DaemonSet's template comes as well.
-pub(crate) fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::PodStatus>) -> Pod {
+fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::PodStatus>) -> Pod {
     let mut invalid = Vec::new();
     let name = name_of(metadata);
     let labels = metadata.labels.clone().unwrap_or_default();
-    let affinities = spec.affinity.clone().unwrap_or_default();
-    let (required_node_affinity, preferred_node_affinity) =
-        affinities.node_affinity.as_ref().map(|terms| affinity::node_affinity(terms, &mut invalid)).unwrap_or_default();
-    let pod_affinity = affinities.pod_affinity.unwrap_or_default();
-    let anti_affinity = affinities.pod_anti_affinity.unwrap_or_default();
+    let affinities = spec.affinity.as_ref();
+    let of_nodes = affinities.and_then(|affinity| affinity.node_affinity.as_ref());
+    let (required_node_affinity, preferred_node_affinity) = of_nodes
+        .map(|terms| affinity::node_affinity(terms, &mut invalid))
+        .unwrap_or_default();
+    let with_pods = affinities.and_then(|affinity| affinity.pod_affinity.as_ref());
     let (required_affinity, preferred_affinity) = affinity::terms(
-        pod_affinity.required_during_scheduling_ignored_during_execution.as_deref(),
-        pod_affinity.preferred_during_scheduling_ignored_during_execution.as_deref(),
+        with_pods.and_then(|terms| {
+            terms
+                .required_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        with_pods.and_then(|terms| {
+            terms
+                .preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
         &labels,
         &mut invalid,
     );
+    let against_pods = affinities.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let (required_anti, preferred_anti) = affinity::terms(
-        anti_affinity.required_during_scheduling_ignored_during_execution.as_deref(),
-        anti_affinity.preferred_during_scheduling_ignored_during_execution.as_deref(),
+        against_pods.and_then(|terms| {
+            terms
+                .required_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        against_pods.and_then(|terms| {
+            terms
+                .preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
         &labels,
         &mut invalid,
     );
@@ -44,11 +63,17 @@ pub(crate) fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Optio
     Pod {
         uid: metadata.uid.clone().unwrap_or_else(|| name.to_string()),
         requests: effective(spec, status, Defaulting::Apply, &mut invalid),
-        node_selector: spec.node_selector.as_ref().map(Requirements::from_labels).unwrap_or_default(),
+        node_selector: spec
+            .node_selector
+            .as_ref()
+            .map(Requirements::from_labels)
+            .unwrap_or_default(),
         required_node_affinity,
         preferred_node_affinity,
         tolerations: tolerations(spec, &mut invalid),
-        topology_spread: spread.map(|constraint| affinity::spread(constraint, &labels, &mut invalid)).collect(),
+        topology_spread: spread
+            .map(|constraint| affinity::spread(constraint, &labels, &mut invalid))
+            .collect(),
         pod_affinity: required_affinity,
         preferred_pod_affinity: preferred_affinity,
         pod_anti_affinity: required_anti,
@@ -62,7 +87,10 @@ pub(crate) fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Optio
         node_name: spec.node_name.clone().filter(|node| !node.is_empty()),
         phase: phase(status),
         deleting: metadata.deletion_timestamp.as_ref().map(|time| time.0),
-        gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
+        gated: spec
+            .scheduling_gates
+            .as_ref()
+            .is_some_and(|gates| !gates.is_empty()),
         nominated_node_name: status
             .and_then(|status| status.nominated_node_name.clone())
             .filter(|node| !node.is_empty()),
@@ -74,10 +102,17 @@ pub(crate) fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Optio
 }
 
 fn name_of(metadata: &ObjectMeta) -> NamespacedName {
-    let namespace = metadata.namespace.clone().filter(|namespace| !namespace.is_empty());
+    let namespace = metadata
+        .namespace
+        .clone()
+        .filter(|namespace| !namespace.is_empty());
     NamespacedName::new(
         namespace.unwrap_or_else(|| "default".to_owned()),
-        metadata.name.clone().or_else(|| metadata.generate_name.clone()).unwrap_or_default(),
+        metadata
+            .name
+            .clone()
+            .or_else(|| metadata.generate_name.clone())
+            .unwrap_or_default(),
     )
 }
 
@@ -97,10 +132,16 @@ fn volume_claims(pod: &NamespacedName, spec: &core::PodSpec) -> Vec<NamespacedNa
     let mut claims = Vec::new();
     for volume in spec.volumes.iter().flatten() {
         if let Some(source) = &volume.persistent_volume_claim {
-            claims.push(NamespacedName::new(pod.namespace.clone(), source.claim_name.clone()));
+            claims.push(NamespacedName::new(
+                pod.namespace.clone(),
+                source.claim_name.clone(),
+            ));
         }
         if volume.ephemeral.is_some() {
-            claims.push(NamespacedName::new(pod.namespace.clone(), format!("{}-{}", pod.name, volume.name)));
+            claims.push(NamespacedName::new(
+                pod.namespace.clone(),
+                format!("{}-{}", pod.name, volume.name),
+            ));
         }
     }
     claims.sort_unstable();
@@ -110,12 +151,23 @@ fn volume_claims(pod: &NamespacedName, spec: &core::PodSpec) -> Vec<NamespacedNa
 
 /// Ports of containers and sidecars, as kube-scheduler counts them. With `hostNetwork` every container port is a host port.
 fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
-    let sidecars =
-        spec.init_containers.iter().flatten().filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    let sidecars = spec
+        .init_containers
+        .iter()
+        .flatten()
+        .filter(|container| container.restart_policy.as_deref() == Some("Always"));
     let on_host = spec.host_network == Some(true);
     let mut ports = Vec::new();
-    for port in spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten()) {
-        let number = port.host_port.filter(|port| *port > 0).or_else(|| on_host.then_some(port.container_port));
+    for port in spec
+        .containers
+        .iter()
+        .chain(sidecars)
+        .flat_map(|container| container.ports.iter().flatten())
+    {
+        let number = port
+            .host_port
+            .filter(|port| *port > 0)
+            .or_else(|| on_host.then_some(port.container_port));
         if let Some(number) = number {
             ports.push(HostPort {
                 ip: port.host_ip.clone().unwrap_or_default(),
@@ -130,17 +182,33 @@ fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
 }
 
 fn needs_dynamic_resources(spec: &core::PodSpec) -> bool {
-    spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty())
+    spec.resource_claims
+        .as_ref()
+        .is_some_and(|claims| !claims.is_empty())
 }
 
 fn owner(metadata: &ObjectMeta) -> Option<Owner> {
     let references = metadata.owner_references.as_deref().unwrap_or_default();
-    let reference = references.iter().find(|reference| reference.controller == Some(true)).or(match references {
-        [only] => Some(only),
-        _ => None,
-    })?;
-    let OwnerReference { api_version, kind, name, uid, .. } = reference;
-    Some(Owner { api_version: api_version.clone(), kind: kind.clone(), name: name.clone(), uid: uid.clone() })
+    let reference = references
+        .iter()
+        .find(|reference| reference.controller == Some(true))
+        .or(match references {
+            [only] => Some(only),
+            _ => None,
+        })?;
+    let OwnerReference {
+        api_version,
+        kind,
+        name,
+        uid,
+        ..
+    } = reference;
+    Some(Owner {
+        api_version: api_version.clone(),
+        kind: kind.clone(),
+        name: name.clone(),
+        uid: uid.clone(),
+    })
 }
 
 fn phase(status: Option<&core::PodStatus>) -> PodPhase {
@@ -154,18 +222,28 @@ fn phase(status: Option<&core::PodStatus>) -> PodPhase {
 }
 
 fn marked_unschedulable(status: Option<&core::PodStatus>) -> bool {
-    status.and_then(|status| status.conditions.as_deref()).into_iter().flatten().any(|condition| {
-        condition.type_ == "PodScheduled"
-            && condition.status == "False"
-            && condition.reason.as_deref() == Some("Unschedulable")
-    })
+    status
+        .and_then(|status| status.conditions.as_deref())
+        .into_iter()
+        .flatten()
+        .any(|condition| {
+            condition.type_ == "PodScheduled"
+                && condition.status == "False"
+                && condition.reason.as_deref() == Some("Unschedulable")
+        })
 }
 
-/// Requests of a LimitRange's `Container` items for a container that says nothing: `defaultRequest`, else `default`.
+/// Requests of a `LimitRange`'s `Container` items for a container that says nothing: `defaultRequest`, else `default`.
 pub(crate) fn apply_limit_ranges(spec: &mut core::PodSpec, ranges: &[&core::LimitRange]) {
-    let items = ranges.iter().filter_map(|range| range.spec.as_ref()).flat_map(|spec| &spec.limits);
+    let items = ranges
+        .iter()
+        .filter_map(|range| range.spec.as_ref())
+        .flat_map(|spec| &spec.limits);
     let items: Vec<&core::LimitRangeItem> = items.filter(|item| item.type_ == "Container").collect();
-    let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+    let containers = spec
+        .containers
+        .iter_mut()
+        .chain(spec.init_containers.iter_mut().flatten());
     for container in containers {
         let resources = container.resources.get_or_insert_default();
         // The API server copies limits to missing requests before admission plugins see the pod, so that a range's

@@ -53,13 +53,15 @@ impl Reader<'_> {
     fn containers(&mut self, spec: &PodSpec, status: Option<&PodStatus>) -> Resources {
         let mut sum = Resources::ZERO;
         for container in &spec.containers {
-            let state = status.and_then(|status| state_of(status.container_statuses.as_deref(), &container.name));
+            let state =
+                status.and_then(|status| state_of(status.container_statuses.as_deref(), &container.name));
             sum.add(&self.container(container, state, "containers"));
         }
         let mut sidecars = Resources::ZERO;
         let mut starting = Resources::ZERO;
         for container in spec.init_containers.iter().flatten() {
-            let state = status.and_then(|status| state_of(status.init_container_statuses.as_deref(), &container.name));
+            let state = status
+                .and_then(|status| state_of(status.init_container_statuses.as_deref(), &container.name));
             let own = self.container(container, state, "initContainers");
             if is_sidecar(container) {
                 sum.add(&own);
@@ -72,7 +74,12 @@ impl Reader<'_> {
         sum.max(&starting)
     }
 
-    fn container(&mut self, container: &Container, state: Option<&ContainerStatus>, field: &str) -> Resources {
+    fn container(
+        &mut self,
+        container: &Container,
+        state: Option<&ContainerStatus>,
+        field: &str,
+    ) -> Resources {
         let path = || format!("spec.{field}[{}].resources", container.name);
         let Some(resources) = &container.resources else {
             return Resources::ZERO;
@@ -83,13 +90,19 @@ impl Reader<'_> {
         }
         if let (Some(limits), Defaulting::Apply) = (&resources.limits, self.defaulting) {
             for (name, limit) in limits {
-                if resources.requests.as_ref().is_none_or(|requests| !requests.contains_key(name)) {
+                if resources
+                    .requests
+                    .as_ref()
+                    .is_none_or(|requests| !requests.contains_key(name))
+                {
                     let amount = self.amount(name, limit, &format!("{}.limits", path()));
                     own.set(name, amount);
                 }
             }
         }
-        let actual = state.and_then(|state| state.resources.as_ref()).and_then(|resources| resources.requests.as_ref());
+        let actual = state
+            .and_then(|state| state.resources.as_ref())
+            .and_then(|resources| resources.requests.as_ref());
         let allocated = state.and_then(|state| state.allocated_resources.as_ref());
         for list in [actual, allocated].into_iter().flatten() {
             own = own.max(&self.list(list, &format!("status of container {}", container.name)));
@@ -105,7 +118,10 @@ impl Reader<'_> {
         let mut amounts = BTreeMap::new();
         for (name, quantity) in resources.requests.iter().flatten() {
             if is_pod_level(name) {
-                amounts.insert(name.clone(), self.amount(name, quantity, "spec.resources.requests"));
+                amounts.insert(
+                    name.clone(),
+                    self.amount(name, quantity, "spec.resources.requests"),
+                );
             }
         }
         if self.defaulting == Defaulting::Apply {
@@ -114,7 +130,14 @@ impl Reader<'_> {
                     let limit = self.amount(name, quantity, "spec.resources.limits");
                     let summed = containers.get(name);
                     let overcommittable = !name.starts_with(HUGEPAGES_PREFIX);
-                    amounts.insert(name.clone(), if summed > 0 && overcommittable { summed } else { limit });
+                    amounts.insert(
+                        name.clone(),
+                        if summed > 0 && overcommittable {
+                            summed
+                        } else {
+                            limit
+                        },
+                    );
                 }
             }
         }

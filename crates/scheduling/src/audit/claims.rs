@@ -11,12 +11,17 @@ use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::Taint;
 use std::collections::{BTreeMap, BTreeSet};
 
-impl<'a> Auditor<'a> {
+impl Auditor<'_> {
     pub(super) fn claims(&mut self) {
         let plan = self.plan;
         for (index, claim) in plan.node_claims.iter().enumerate() {
             let subject = format!("NodeClaim/{}-{index}", claim.node_pool);
-            let Some(pool) = self.input.node_pools.iter().find(|pool| pool.name == claim.node_pool) else {
+            let Some(pool) = self
+                .input
+                .node_pools
+                .iter()
+                .find(|pool| pool.name == claim.node_pool)
+            else {
                 self.blame(subject, "belongs to a NodePool that isn't in the input");
                 continue;
             };
@@ -32,12 +37,21 @@ impl<'a> Auditor<'a> {
             for pod in &pods {
                 self.may_be_placed(pod);
                 if let Some(taint) = hard_taint(pod, &pool.taints) {
-                    self.blame(format!("Pod/{}", pod.name), format!("is in {subject} in spite of taint {taint}"));
+                    self.blame(
+                        format!("Pod/{}", pod.name),
+                        format!("is in {subject} in spite of taint {taint}"),
+                    );
                 }
             }
             let requests = sum(pods.iter().copied());
             if claim.requests != requests.plus(&claim.daemon_requests) {
-                self.blame(&subject, format!("requests {} aren't those of its pods and DaemonSets", claim.requests));
+                self.blame(
+                    &subject,
+                    format!(
+                        "requests {} aren't those of its pods and DaemonSets",
+                        claim.requests
+                    ),
+                );
             }
             for option in &claim.options {
                 self.option(&subject, claim, pool, option, &pods);
@@ -48,11 +62,19 @@ impl<'a> Auditor<'a> {
     fn options_in_order(&mut self, subject: &str, claim: &PlannedNodeClaim) {
         let most = self.input.options.max_instance_types.max(1);
         if claim.options.len() > most {
-            self.blame(subject, format!("lists {} instance types, more than {most}", claim.options.len()));
+            self.blame(
+                subject,
+                format!("lists {} instance types, more than {most}", claim.options.len()),
+            );
         }
         let key = |option: &InstanceOption| {
             let price = option.offering.price;
-            (price.is_none(), price, -i64::from(option.instance_type.priority), option.instance_type.name.clone())
+            (
+                price.is_none(),
+                price,
+                -i64::from(option.instance_type.priority),
+                option.instance_type.name.clone(),
+            )
         };
         if !claim.options.is_sorted_by_key(key) {
             self.blame(subject, "lists its instance types out of order");
@@ -62,16 +84,30 @@ impl<'a> Auditor<'a> {
     fn min_values(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool) {
         let strict = self.input.options.min_values_policy == MinValuesPolicy::Strict;
         for asked in claim.requirements.iter() {
-            let in_pool = pool.requirements.get(asked.key()).and_then(Requirement::min_values);
+            let in_pool = pool
+                .requirements
+                .get(asked.key())
+                .and_then(Requirement::min_values);
             if strict && asked.min_values() != in_pool {
                 self.blame(subject, format!("{}: minValues was changed", asked.key()));
             }
-            let Some(minimum) = asked.min_values() else { continue };
-            let own = claim.options.iter().filter_map(|option| option.instance_type.requirements.get(asked.key()));
-            let values: BTreeSet<&str> =
-                own.filter(|own| own.is_enumerated()).flat_map(Requirement::values).filter(|value| asked.has(value)).collect();
+            let Some(minimum) = asked.min_values() else {
+                continue;
+            };
+            let own = claim
+                .options
+                .iter()
+                .filter_map(|option| option.instance_type.requirements.get(asked.key()));
+            let values: BTreeSet<&str> = own
+                .filter(|own| own.is_enumerated())
+                .flat_map(Requirement::values)
+                .filter(|value| asked.has(value))
+                .collect();
             if values.len() < usize::try_from(minimum).unwrap_or(usize::MAX) {
-                self.blame(subject, format!("{}: {} values, minValues is {minimum}", asked.key(), values.len()));
+                self.blame(
+                    subject,
+                    format!("{}: {} values, minValues is {minimum}", asked.key(), values.len()),
+                );
             }
         }
     }
@@ -86,32 +122,50 @@ impl<'a> Auditor<'a> {
     ) {
         let of_type = &option.instance_type;
         let subject = format!("{subject} as {}", of_type.name);
-        let listed = self.input.instance_types.get(&pool.name).is_some_and(|types| types.contains(of_type));
+        let listed = self
+            .input
+            .instance_types
+            .get(&pool.name)
+            .is_some_and(|types| types.contains(of_type));
         if !listed || !of_type.offerings.contains(&option.offering) {
-            self.blame(&subject, "isn't an instance type of the NodePool, or not an offering of it");
+            self.blame(
+                &subject,
+                "isn't an instance type of the NodePool, or not an offering of it",
+            );
         }
         if option.offering.unavailable.is_some() || option.offering.reservation_capacity.is_some() {
             self.blame(&subject, "can't be had now");
         }
-        let starting = |taint: &&Taint| taint.is_ephemeral() || pool.startup_taints.iter().any(|own| own.matches(taint));
+        let starting =
+            |taint: &&Taint| taint.is_ephemeral() || pool.startup_taints.iter().any(|own| own.matches(taint));
         let lasting: Vec<&Taint> = of_type.taints.iter().filter(|taint| !starting(taint)).collect();
         for requirement in claim.requirements.iter() {
-            if !self.label_of(claim, pool, option, requirement.key()).meets(requirement) {
+            if !self
+                .label_of(claim, pool, option, requirement.key())
+                .meets(requirement)
+            {
                 self.blame(&subject, format!("doesn't meet {requirement}"));
             }
         }
         for pod in pods {
             if let Some(taint) = hard_taint(pod, lasting.iter().copied()) {
-                self.blame(format!("Pod/{}", pod.name), format!("is in {subject} in spite of taint {taint}"));
+                self.blame(
+                    format!("Pod/{}", pod.name),
+                    format!("is in {subject} in spite of taint {taint}"),
+                );
             }
             let holds = node_constraints_hold(pod, |wanted| {
                 if wanted.key() == HOSTNAME {
                     return !wanted.is_enumerated() && wanted.has("some-other-name");
                 }
-                self.label_of(claim, pool, option, wanted.key()).implies(wanted)
+                let label = self.label_of(claim, pool, option, wanted.key());
+                !label.is_contradiction() && label.implies(wanted)
             });
             if !holds {
-                self.blame(format!("Pod/{}", pod.name), format!("isn't sure to have its affinity met by {subject}"));
+                self.blame(
+                    format!("Pod/{}", pod.name),
+                    format!("isn't sure to have its affinity met by {subject}"),
+                );
             }
         }
         let room = of_type.allocatable_by(&option.offering);
@@ -123,7 +177,13 @@ impl<'a> Auditor<'a> {
 
     /// What a label will be on the machine: what type and offering say, else what the claim says (the operator writes it),
     /// within what the claim requires; else it is absent.
-    fn label_of(&self, claim: &PlannedNodeClaim, pool: &NodePool, option: &InstanceOption, key: &str) -> Requirement {
+    fn label_of(
+        &self,
+        claim: &PlannedNodeClaim,
+        pool: &NodePool,
+        option: &InstanceOption,
+        key: &str,
+    ) -> Requirement {
         let of_type = option.instance_type.requirements.get(key);
         let offered = option.offering.requirements.get(key);
         let claimed = claim.requirements.get(key);
@@ -147,7 +207,10 @@ impl<'a> Auditor<'a> {
             || self.input.well_known_labels.contains(key)
             || types.into_iter().any(|of_type| {
                 of_type.requirements.contains_key(key)
-                    || of_type.offerings.iter().any(|offering| offering.requirements.contains_key(key))
+                    || of_type
+                        .offerings
+                        .iter()
+                        .any(|offering| offering.requirements.contains_key(key))
             })
     }
 
@@ -180,12 +243,20 @@ impl<'a> Auditor<'a> {
         }
         let pools = &self.input.node_pools;
         for (name, (nodes, capacity)) in added {
-            let Some(pool) = pools.iter().find(|pool| pool.name == name) else { continue };
+            let Some(pool) = pools.iter().find(|pool| pool.name == name) else {
+                continue;
+            };
             if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &capacity) {
                 self.blame(format!("NodePool/{name}"), exceeded.to_string());
             }
-            if let Some(limit) = pool.node_limit.filter(|limit| pool.node_count.saturating_add(nodes) > *limit) {
-                self.blame(format!("NodePool/{name}"), format!("{nodes} more nodes pass the limit of {limit}"));
+            if let Some(limit) = pool
+                .node_limit
+                .filter(|limit| pool.node_count.saturating_add(nodes) > *limit)
+            {
+                self.blame(
+                    format!("NodePool/{name}"),
+                    format!("{nodes} more nodes pass the limit of {limit}"),
+                );
             }
         }
     }
@@ -195,14 +266,20 @@ impl<'a> Auditor<'a> {
         let mut asked: BTreeMap<String, (i64, Option<i64>)> = BTreeMap::new();
         for chosen in self.plan.node_claims.iter().filter_map(PlannedNodeClaim::chosen) {
             let of_type = &chosen.instance_type;
-            let owner = of_type.machine_deployment.as_ref().map_or_else(|| of_type.name.clone(), ToString::to_string);
+            let owner = of_type
+                .machine_deployment
+                .as_ref()
+                .map_or_else(|| of_type.name.clone(), ToString::to_string);
             let entry = asked.entry(owner).or_insert((0, of_type.headroom));
             entry.0 += 1;
             entry.1 = entry.1.min(of_type.headroom).or(of_type.headroom).or(entry.1);
         }
         for (owner, (machines, headroom)) in asked {
             if let Some(headroom) = headroom.filter(|headroom| machines > *headroom) {
-                self.blame(format!("MachineDeployment/{owner}"), format!("{machines} machines asked, {headroom} may be added"));
+                self.blame(
+                    format!("MachineDeployment/{owner}"),
+                    format!("{machines} machines asked, {headroom} may be added"),
+                );
             }
         }
     }

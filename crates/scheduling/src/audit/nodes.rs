@@ -18,7 +18,10 @@ impl Auditor<'_> {
                 self.blame(&subject, "takes pods though it is going");
             }
             if placement.in_flight == node.has_node {
-                self.blame(&subject, "is said to be in flight and isn't, or the other way round");
+                self.blame(
+                    &subject,
+                    "is said to be in flight and isn't, or the other way round",
+                );
             }
             let pods = self.known(&placement.pods);
             for pod in &pods {
@@ -31,19 +34,29 @@ impl Auditor<'_> {
 
     fn may_run_on(&mut self, pod: &Pod, node: &Node) {
         if let Some(taint) = hard_taint(pod, &node.taints) {
-            self.blame(format!("Pod/{}", pod.name), format!("is on {} in spite of taint {taint}", node.name));
+            self.blame(
+                format!("Pod/{}", pod.name),
+                format!("is on {} in spite of taint {taint}", node.name),
+            );
         }
         let holds = node_constraints_hold(pod, |requirement| match node.labels.get(requirement.key()) {
             Some(value) => requirement.has(value),
             None => requirement.allows_absence(),
         });
         if !holds {
-            self.blame(format!("Pod/{}", pod.name), format!("is on {}, whose labels don't meet its affinity", node.name));
+            self.blame(
+                format!("Pod/{}", pod.name),
+                format!("is on {}, whose labels don't meet its affinity", node.name),
+            );
         }
     }
 
     fn has_room(&mut self, node: &Node, added: &[&Pod]) {
-        let bound = self.input.bound_pods.get(&node.name).map_or(&[][..], Vec::as_slice);
+        let bound = self
+            .input
+            .bound_pods
+            .get(&node.name)
+            .map_or(&[][..], Vec::as_slice);
         let used = sum(bound.iter().map(|pod| &**pod)).plus(&self.daemons_to_come(node, bound));
         let wanted = sum(added.iter().copied());
         for (name, amount) in wanted.iter() {
@@ -58,7 +71,11 @@ impl Auditor<'_> {
     }
 
     fn daemons_to_come(&self, node: &Node, bound: &[Arc<Pod>]) -> Resources {
-        let owner_name = |pod: &Pod| pod.owner.as_ref().map_or(pod.name.name.clone(), |owner| owner.name.clone());
+        let owner_name = |pod: &Pod| {
+            pod.owner
+                .as_ref()
+                .map_or(pod.name.name.clone(), |owner| owner.name.clone())
+        };
         let to_come = self.input.daemon_pods.iter().filter(|daemon| {
             let runs = bound.iter().any(|pod| {
                 pod.is_daemon()

@@ -22,12 +22,20 @@ impl<'a> Daemons<'a> {
 
     /// What the DaemonSets will take of a machine of this type in this pool. Each is judged by itself against this one type,
     /// so that the order of types and DaemonSets never matters.
-    pub(super) fn on_type(&self, pool: &NodePool, keys: &Keys, of_type: &InstanceType, taints: &[Taint]) -> Resources {
+    pub(super) fn on_type(
+        &self,
+        pool: &NodePool,
+        keys: &Keys,
+        of_type: &InstanceType,
+        taints: &[Taint],
+    ) -> Resources {
         let mut sum = Resources::ZERO;
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(pool.taints.iter().chain(taints), &pod.tolerations, true).is_none()
                 && alternatives.iter().any(|wanted| {
-                    pool.requirements.first_conflict(wanted, keys.of_types()).is_none()
+                    pool.requirements
+                        .first_conflict(wanted, keys.of_types())
+                        .is_none()
                         && conflict(of_type, None, &pool.requirements.and(wanted), pool, keys).is_none()
                 });
             if runs {
@@ -39,12 +47,17 @@ impl<'a> Daemons<'a> {
 
     /// What the DaemonSets that don't run on the node yet will still take of it.
     pub(super) fn missing_on(&self, node: &Node, bound: &[Arc<Pod>]) -> Resources {
-        let running: BTreeSet<(&str, &str)> =
-            bound.iter().filter(|pod| pod.is_daemon()).map(|pod| identity(pod)).collect();
+        let running: BTreeSet<(&str, &str)> = bound
+            .iter()
+            .filter(|pod| pod.is_daemon())
+            .map(|pod| identity(pod))
+            .collect();
         let mut sum = Resources::ZERO;
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(&node.taints, &pod.tolerations, true).is_none()
-                && alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
+                && alternatives
+                    .iter()
+                    .any(|wanted| wanted.met_by(&node.labels).is_ok());
             if runs && !running.contains(&identity(pod)) {
                 sum.add(&pod.requests);
             }

@@ -15,7 +15,11 @@ pub(super) struct Unmet {
 
 /// At most `cap` of the types (cheapest first), so that every minimum is met: indices, ascending. The cheapest is always
 /// among them; then come those that a minimum needs, then the cheapest of the rest.
-pub(super) fn select(types: &[&InstanceType], requirements: &Requirements, cap: usize) -> Result<Vec<usize>, Unmet> {
+pub(super) fn select(
+    types: &[&InstanceType],
+    requirements: &Requirements,
+    cap: usize,
+) -> Result<Vec<usize>, Unmet> {
     let needs: Vec<Need<'_>> = requirements.iter().filter_map(Need::new).collect();
     let cap = cap.max(1);
     let mut picked: Vec<usize> = if types.len() <= cap || needs.is_empty() {
@@ -24,7 +28,10 @@ pub(super) fn select(types: &[&InstanceType], requirements: &Requirements, cap: 
         pick(types, &needs, cap)
     };
     picked.sort_unstable();
-    let chosen: Vec<&InstanceType> = picked.iter().filter_map(|index| types.get(*index).copied()).collect();
+    let chosen: Vec<&InstanceType> = picked
+        .iter()
+        .filter_map(|index| types.get(*index).copied())
+        .collect();
     match needs.iter().find_map(|need| need.unmet(&chosen)) {
         Some(unmet) => Err(unmet),
         None => Ok(picked),
@@ -35,7 +42,9 @@ pub(super) fn select(types: &[&InstanceType], requirements: &Requirements, cap: 
 pub(super) fn relaxed(types: &[&InstanceType], requirements: &Requirements, cap: usize) -> Requirements {
     let mut relaxed = requirements.clone();
     while let Err(unmet) = select(types, &relaxed, cap) {
-        let Some(requirement) = relaxed.get(&unmet.key) else { break };
+        let Some(requirement) = relaxed.get(&unmet.key) else {
+            break;
+        };
         let reachable = u32::try_from(unmet.found.len()).ok().filter(|count| *count > 0);
         relaxed.replace(requirement.clone().with_min_values(reachable));
     }
@@ -46,8 +55,16 @@ pub(super) fn relaxed(types: &[&InstanceType], requirements: &Requirements, cap:
 fn pick(types: &[&InstanceType], needs: &[Need<'_>], cap: usize) -> Vec<usize> {
     let mut picked = vec![0];
     while picked.len() < cap {
-        let chosen: Vec<&InstanceType> = picked.iter().filter_map(|index| types.get(*index).copied()).collect();
-        let gain = |of_type: &InstanceType| needs.iter().map(|need| need.gain(of_type, &chosen)).sum::<usize>();
+        let chosen: Vec<&InstanceType> = picked
+            .iter()
+            .filter_map(|index| types.get(*index).copied())
+            .collect();
+        let gain = |of_type: &InstanceType| {
+            needs
+                .iter()
+                .map(|need| need.gain(of_type, &chosen))
+                .sum::<usize>()
+        };
         // The first of the largest gain: ties go to the cheaper type.
         let mut best = (0, 0);
         for (index, of_type) in types.iter().enumerate() {
@@ -75,13 +92,21 @@ struct Need<'a> {
 
 impl<'a> Need<'a> {
     fn new(requirement: &'a Requirement) -> Option<Self> {
-        requirement.min_values().map(|minimum| Self { requirement, minimum })
+        requirement
+            .min_values()
+            .map(|minimum| Self { requirement, minimum })
     }
 
     /// Values of the label that the type may have and the requirement allows.
     fn values<'t>(&self, of_type: &'t InstanceType) -> BTreeSet<&'t str> {
-        let own = of_type.requirements.get(self.requirement.key()).filter(|own| own.is_enumerated());
-        own.into_iter().flat_map(Requirement::values).filter(|value| self.requirement.has(value)).collect()
+        let own = of_type
+            .requirements
+            .get(self.requirement.key())
+            .filter(|own| own.is_enumerated());
+        own.into_iter()
+            .flat_map(Requirement::values)
+            .filter(|value| self.requirement.has(value))
+            .collect()
     }
 
     fn found<'t>(&self, types: &[&'t InstanceType]) -> BTreeSet<&'t str> {
@@ -101,7 +126,9 @@ impl<'a> Need<'a> {
     /// New values that the type would add and the minimum still lacks.
     fn gain(&self, of_type: &InstanceType, types: &[&InstanceType]) -> usize {
         let found = self.found(types);
-        let missing = usize::try_from(self.minimum).unwrap_or(usize::MAX).saturating_sub(found.len());
+        let missing = usize::try_from(self.minimum)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(found.len());
         self.values(of_type).difference(&found).count().min(missing)
     }
 }

@@ -58,8 +58,17 @@ impl Keys {
         let mut keys = label::well_known();
         keys.extend(input.well_known_labels.iter().cloned());
         for of_type in types {
-            let offered = of_type.offerings.iter().flat_map(|offering| offering.requirements.iter());
-            keys.extend(of_type.requirements.iter().chain(offered).map(|requirement| requirement.key().to_owned()));
+            let offered = of_type
+                .offerings
+                .iter()
+                .flat_map(|offering| offering.requirements.iter());
+            keys.extend(
+                of_type
+                    .requirements
+                    .iter()
+                    .chain(offered)
+                    .map(|requirement| requirement.key().to_owned()),
+            );
         }
         Self(keys)
     }
@@ -91,10 +100,17 @@ pub(super) fn conflict<'r>(
         let own = of_type.requirements.get(key);
         let offered = offering.and_then(|offering| offering.requirements.get(key));
         if own.is_none() && offered.is_none() {
-            let later = offering.is_none() && of_type.offerings.iter().any(|one| one.requirements.contains_key(key));
+            let later = offering.is_none()
+                && of_type
+                    .offerings
+                    .iter()
+                    .any(|one| one.requirements.contains_key(key));
             return !(requirement.allows_absence() || later || keys.is_written_by(pool, key));
         }
-        [own, offered].into_iter().flatten().any(|defined| !defined.meets(requirement))
+        [own, offered]
+            .into_iter()
+            .flatten()
+            .any(|defined| !defined.meets(requirement))
     })
 }
 
@@ -132,35 +148,57 @@ impl Refusal<'_> {
 }
 
 impl<'a> Template<'a> {
-    /// Usable NodePools in the order of trial: weight descending, then name descending, as upstream.
-    pub(super) fn all(input: &'a Input, daemons: &Daemons<'_>, headroom: &mut Headroom<'a>) -> Vec<Self> {
+    /// Those of the NodePools that are ready and not paused, in the given order.
+    pub(super) fn all(
+        input: &'a Input,
+        pools: &[&'a NodePool],
+        daemons: &Daemons<'_>,
+        headroom: &mut Headroom<'a>,
+    ) -> Vec<Self> {
         let seen = Seen::new(input);
-        let usable = in_order(input).into_iter().filter(|pool| is_usable(pool));
+        let usable = pools
+            .iter()
+            .copied()
+            .filter(|pool| pool.not_ready.is_none() && !pool.paused);
         usable
             .map(|pool| {
-                let types = input.instance_types.get(&pool.name).map_or(&[][..], Vec::as_slice);
+                let types = input
+                    .instance_types
+                    .get(&pool.name)
+                    .map_or(&[][..], Vec::as_slice);
                 let keys = Keys::new(input, types);
-                let candidate =
-                    |of_type: &'a Arc<InstanceType>| Candidate::new(of_type, pool, &keys, daemons, &seen, headroom);
+                let candidate = |of_type: &'a Arc<InstanceType>| {
+                    Candidate::new(of_type, pool, &keys, daemons, &seen, headroom)
+                };
                 let candidates = types.iter().map(candidate).collect();
-                Self { pool, candidates, keys, used: pool.usage.clone(), nodes: pool.node_count }
+                Self {
+                    pool,
+                    candidates,
+                    keys,
+                    used: pool.usage.clone(),
+                    nodes: pool.node_count,
+                }
             })
             .collect()
     }
 
     /// The best offering of a candidate for what is asked: its index, or why there is none.
-    pub(super) fn assess<'s>(&'s self, candidate: &'s Candidate<'_>, ask: &Ask<'s>) -> Result<usize, Refusal<'s>> {
+    pub(super) fn assess<'s>(
+        &'s self,
+        candidate: &'s Candidate<'_>,
+        ask: &Ask<'s>,
+    ) -> Result<usize, Refusal<'s>> {
         if let Some(taint) = untolerated(&candidate.taints, ask.tolerations, ask.prefer_too) {
             return Err(Refusal::Taint(taint));
         }
-        if let Some(requirement) = conflict(candidate.of_type, None, ask.requirements, self.pool, &self.keys) {
+        if let Some(requirement) = conflict(candidate.of_type, None, ask.requirements, self.pool, &self.keys)
+        {
             return Err(Refusal::Requirement(requirement));
         }
         let mut furthest = Refusal::Offering(None);
         for (index, choice) in candidate.offerings.iter().enumerate() {
-            let refusal = match self.refuse(candidate, choice, ask) {
-                None => return Ok(index),
-                Some(refusal) => refusal,
+            let Some(refusal) = self.refuse(candidate, choice, ask) else {
+                return Ok(index);
             };
             if refusal.rank() > furthest.rank() || matches!(furthest, Refusal::Offering(None)) {
                 furthest = refusal;
@@ -169,9 +207,20 @@ impl<'a> Template<'a> {
         Err(furthest)
     }
 
-    fn refuse<'s>(&'s self, candidate: &Candidate<'_>, choice: &'s Choice<'_>, ask: &Ask<'s>) -> Option<Refusal<'s>> {
+    fn refuse<'s>(
+        &'s self,
+        candidate: &Candidate<'_>,
+        choice: &'s Choice<'_>,
+        ask: &Ask<'s>,
+    ) -> Option<Refusal<'s>> {
         let offering = choice.offering;
-        if let Some(wanted) = conflict(candidate.of_type, Some(offering), ask.requirements, self.pool, &self.keys) {
+        if let Some(wanted) = conflict(
+            candidate.of_type,
+            Some(offering),
+            ask.requirements,
+            self.pool,
+            &self.keys,
+        ) {
             return Some(Refusal::Offering(Some(wanted)));
         }
         if let Some(reason) = &offering.unavailable {
@@ -189,16 +238,11 @@ impl<'a> Template<'a> {
     }
 }
 
-/// All NodePools that are provisioned by pods, in the order of trial.
+/// All NodePools that are provisioned by pods, in the order of trial: weight descending, then name descending, as upstream.
 pub(super) fn in_order(input: &Input) -> Vec<&NodePool> {
     let mut pools: Vec<&NodePool> = input.node_pools.iter().filter(|pool| !pool.is_static).collect();
     pools.sort_by_key(|pool| (Reverse(pool.weight), Reverse(pool.name.as_str())));
     pools
-}
-
-/// Ready and not paused.
-pub(super) const fn is_usable(pool: &NodePool) -> bool {
-    pool.not_ready.is_none() && !pool.paused
 }
 
 impl<'a> Candidate<'a> {
@@ -220,12 +264,24 @@ impl<'a> Candidate<'a> {
             .into_iter()
             .map(|offering| {
                 let promised = of_type.allocatable_by(offering);
-                let real = cap.as_ref().map_or_else(|| promised.clone(), |cap| capped(&promised, cap));
+                let real = cap
+                    .as_ref()
+                    .map_or_else(|| promised.clone(), |cap| capped(&promised, cap));
                 seen_smaller |= real != promised;
-                Choice { offering, room: real.minus(&daemons) }
+                Choice {
+                    offering,
+                    room: real.minus(&daemons),
+                }
             })
             .collect();
-        Self { of_type, taints, daemons, offerings, headroom: headroom.register(of_type), seen_smaller }
+        Self {
+            of_type,
+            taints,
+            daemons,
+            offerings,
+            headroom: headroom.register(of_type),
+            seen_smaller,
+        }
     }
 
     /// The offering at an index that [`Template::assess`] gave.
@@ -235,14 +291,17 @@ impl<'a> Candidate<'a> {
 
     /// The largest of each resource that any offering has room for.
     pub(super) fn most_room(&self) -> Resources {
-        self.offerings.iter().fold(Resources::ZERO, |most, choice| most.max(&choice.room))
+        self.offerings
+            .iter()
+            .fold(Resources::ZERO, |most, choice| most.max(&choice.room))
     }
 }
 
 /// The type's taints without those that go away by themselves, or that the NodePool says something takes away, while the node
 /// starts.
 fn lasting_taints(of_type: &InstanceType, pool: &NodePool) -> Vec<Taint> {
-    let lasting = |taint: &&Taint| !taint.is_ephemeral() && !pool.startup_taints.iter().any(|own| own.matches(taint));
+    let lasting =
+        |taint: &&Taint| !taint.is_ephemeral() && !pool.startup_taints.iter().any(|own| own.matches(taint));
     of_type.taints.iter().filter(lasting).cloned().collect()
 }
 
@@ -253,7 +312,11 @@ struct Seen<'a>(BTreeMap<&'a NamespacedName, Vec<&'a Node>>);
 impl<'a> Seen<'a> {
     fn new(input: &'a Input) -> Self {
         let mut nodes: BTreeMap<&NamespacedName, Vec<&Node>> = BTreeMap::new();
-        for node in input.nodes.iter().filter(|node| node.has_node && node.initialized) {
+        for node in input
+            .nodes
+            .iter()
+            .filter(|node| node.has_node && node.initialized)
+        {
             if let Some(deployment) = &node.machine_deployment {
                 nodes.entry(deployment).or_default().push(node);
             }
@@ -264,7 +327,11 @@ impl<'a> Seen<'a> {
     /// The largest allocatable seen on machines like the type's; None where there is none.
     fn cap(&self, of_type: &InstanceType) -> Option<Resources> {
         let nodes = self.0.get(of_type.machine_deployment.as_ref()?)?;
-        nodes.iter().filter(|node| node.is_like(of_type)).map(|node| node.allocatable.clone()).reduce(|a, b| a.max(&b))
+        nodes
+            .iter()
+            .filter(|node| node.is_like(of_type))
+            .map(|node| node.allocatable.clone())
+            .reduce(|a, b| a.max(&b))
     }
 }
 

@@ -30,15 +30,35 @@ impl Warnings {
             let fits = |of_type| conflict(of_type, None, &pool.requirements, pool, &template.keys).is_none();
             if template.candidates.is_empty() {
                 self.add(object(), "no MachineDeployment matches".to_owned());
-            } else if !template.candidates.iter().any(|candidate| fits(candidate.of_type)) {
-                self.add(object(), "the requirements exclude every instance type".to_owned());
+            } else if !template
+                .candidates
+                .iter()
+                .any(|candidate| fits(candidate.of_type))
+            {
+                self.add(
+                    object(),
+                    "the requirements exclude every instance type".to_owned(),
+                );
             }
-            for (name, limit) in pool.limits.iter().filter(|(name, limit)| pool.usage.get(name) > *limit) {
-                let (used, limit) = (format_amount(name, pool.usage.get(name)), format_amount(name, limit));
-                self.add(object(), format!("{name}: {used} in use is above the limit of {limit}"));
+            for (name, limit) in pool
+                .limits
+                .iter()
+                .filter(|(name, limit)| pool.usage.get(name) > *limit)
+            {
+                let (used, limit) = (
+                    format_amount(name, pool.usage.get(name)),
+                    format_amount(name, limit),
+                );
+                self.add(
+                    object(),
+                    format!("{name}: {used} in use is above the limit of {limit}"),
+                );
             }
             if let Some(limit) = pool.node_limit.filter(|limit| pool.node_count > *limit) {
-                self.add(object(), format!("nodes: {} in use is above the limit of {limit}", pool.node_count));
+                self.add(
+                    object(),
+                    format!("nodes: {} in use is above the limit of {limit}", pool.node_count),
+                );
             }
         }
     }
@@ -46,9 +66,16 @@ impl Warnings {
     /// Minima that were lowered for a claim.
     pub(super) fn note_relaxed(&mut self, claim: &PlannedNodeClaim, pool: &NodePool) {
         for asked in pool.requirements.iter().filter(|_| claim.min_values_relaxed) {
-            let now = claim.requirements.get(asked.key()).and_then(karpenter_capi_model::requirement::Requirement::min_values);
+            let now = claim
+                .requirements
+                .get(asked.key())
+                .and_then(karpenter_capi_model::requirement::Requirement::min_values);
             if let Some(wanted) = asked.min_values().filter(|wanted| Some(*wanted) != now) {
-                let message = format!("{}: minValues lowered from {wanted} to {} for a claim", asked.key(), now.unwrap_or(0));
+                let message = format!(
+                    "{}: minValues lowered from {wanted} to {} for a claim",
+                    asked.key(),
+                    now.unwrap_or(0)
+                );
                 self.add(format!("NodePool/{}", pool.name), message);
             }
         }
@@ -56,17 +83,33 @@ impl Warnings {
 
     /// Nodes that are starting and would have taken a pod for which a claim was opened, had it not been for a taint that
     /// nobody declared.
-    pub(super) fn note_undeclared_taints(&mut self, nodes: &[Existing<'_>], templates: &[Template<'_>], pods: &[&Pod]) {
-        for existing in nodes.iter().filter(|existing| !existing.node.initialized && existing.node.is_managed()) {
+    pub(super) fn note_undeclared_taints(
+        &mut self,
+        nodes: &[Existing<'_>],
+        templates: &[Template<'_>],
+        pods: &[&Pod],
+    ) {
+        for existing in nodes
+            .iter()
+            .filter(|existing| !existing.node.initialized && existing.node.is_managed())
+        {
             let node = existing.node;
-            let pool = templates.iter().map(|one| one.pool).find(|pool| Some(&pool.name) == node.node_pool.as_ref());
+            let pool = templates
+                .iter()
+                .map(|one| one.pool)
+                .find(|pool| Some(&pool.name) == node.node_pool.as_ref());
             let Some(pool) = pool else { continue };
-            let undeclared: Vec<&Taint> =
-                node.taints.iter().filter(|taint| !pool.taints.iter().any(|own| own.matches(taint))).collect();
+            let undeclared: Vec<&Taint> = node
+                .taints
+                .iter()
+                .filter(|taint| !pool.taints.iter().any(|own| own.matches(taint)))
+                .collect();
             let kept_away = pods.iter().find_map(|pod| {
                 let taint = untolerated(undeclared.iter().copied(), &pod.tolerations, false)?;
                 let alternatives = super::alternatives(pod);
-                let meets = alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
+                let meets = alternatives
+                    .iter()
+                    .any(|wanted| wanted.met_by(&node.labels).is_ok());
                 (meets && pod.requests.fits(&existing.remaining)).then_some((pod, taint))
             });
             if let Some((pod, taint)) = kept_away {

@@ -1,0 +1,265 @@
+//! What has to be there before the controllers can work: both API servers, CRDs, and the Cluster.
+//!
+//! What is missing is told at once, all of it, and then waited for: things may be installed in any order.
+
+use std::fmt;
+use std::time::Duration;
+
+use karpenter_capi_api::capi::{CapiVersion, Cluster};
+use karpenter_capi_api::names::{CAPI_GROUP, GROUP, KARPENTER_GROUP};
+use kube::{Api, Client};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{Access, AccessError, Role, Trouble};
+
+/// How long an attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(15);
+/// Waits between attempts double from the first to the second.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+
+/// Kinds of ours: group and version, and plural names.
+const OURS: [(&str, &str, &[&str]); 2] = [
+    (KARPENTER_GROUP, "v1", &["nodepools", "nodeclaims"]),
+    (GROUP, "v1alpha1", &["clusterapinodeclasses"]),
+];
+/// Kinds of Cluster API.
+const THEIRS: &[&str] = &["clusters", "machinedeployments", "machinesets", "machines"];
+
+/// A cluster that is asked.
+pub(crate) struct Subject {
+    access: Access,
+    client: Client,
+}
+
+impl Subject {
+    pub(crate) fn new(access: Access) -> Result<Self, AccessError> {
+        let client = access.client()?;
+        Ok(Self { access, client })
+    }
+}
+
+/// Something that isn't as it must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// A request failed; a whole sentence.
+    Request(String),
+    /// Kinds of ours aren't served.
+    OurKinds { place: String, kinds: Vec<String> },
+    /// Cluster API isn't served in a version that we know.
+    ClusterApi { place: String, is_workload_too: bool },
+    /// Cluster API is served, but not all of it.
+    TheirKinds { place: String, kinds: Vec<String> },
+    /// There is no such Cluster.
+    Cluster { place: String, namespace: String, name: String },
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(sentence) => f.write_str(sentence),
+            Self::OurKinds { place, kinds } => write!(
+                f,
+                "{place}: the custom resources {} are missing; install them with `kubectl apply -f crds/`",
+                kinds.join(", ")
+            ),
+            Self::ClusterApi { place, is_workload_too } => {
+                write!(
+                    f,
+                    "{place}: Cluster API ({CAPI_GROUP}/v1beta2 or v1beta1) isn't installed; install it with `clusterctl init`"
+                )?;
+                if *is_workload_too {
+                    f.write_str(", or set --cluster-api-kubeconfig if it runs in another cluster")?;
+                }
+                Ok(())
+            }
+            Self::TheirKinds { place, kinds } => write!(
+                f,
+                "{place}: Cluster API is installed, but its {} are missing; repair it with `clusterctl init` or `clusterctl upgrade apply`",
+                kinds.join(", ")
+            ),
+            Self::Cluster { place, namespace, name } => write!(
+                f,
+                "{place}: there is no Cluster {namespace}/{name}; check --cluster-namespace and --cluster-name"
+            ),
+        }
+    }
+}
+
+/// Time is up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unprepared {
+    /// Not all was there in time.
+    #[error("gave up after {waited:?} (--startup-timeout):{}", list(missing))]
+    Missing { waited: Duration, missing: Vec<Missing> },
+    /// Somebody asked the process to end.
+    #[error("asked to end while waiting for the clusters")]
+    Stopped,
+}
+
+fn list(missing: &[Missing]) -> String {
+    match missing {
+        [one] => format!(" {one}"),
+        many => many
+            .iter()
+            .enumerate()
+            .map(|(number, one)| format!(" ({}) {one}", number + 1))
+            .collect(),
+    }
+}
+
+/// The Cluster that is looked for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// Waits until everything is there; gives the version of Cluster API to talk.
+pub(crate) async fn wait(
+    workload: &Subject,
+    management: &Subject,
+    wanted: &Wanted<'_>,
+    limit: Duration,
+    stop: &CancellationToken,
+) -> Result<CapiVersion, Unprepared> {
+    let started = Instant::now();
+    let mut pause = WAITS.0;
+    let mut told: Vec<Missing> = Vec::new();
+    loop {
+        let missing = tokio::select! {
+            () = stop.cancelled() => return Err(Unprepared::Stopped),
+            result = look(workload, management, wanted) => match result {
+                Ok(version) => return Ok(version),
+                Err(missing) => missing,
+            }
+        };
+        let left = limit.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Err(Unprepared::Missing { waited: limit, missing });
+        }
+        for one in missing.iter().filter(|one| !told.contains(one)) {
+            tracing::warn!("not ready yet, trying again for {}s: {one}", left.as_secs());
+        }
+        told = missing;
+        tokio::select! {
+            () = stop.cancelled() => return Err(Unprepared::Stopped),
+            () = sleep(pause.min(left)) => {}
+        }
+        pause = pause.saturating_mul(2).min(WAITS.1);
+    }
+}
+
+/// One look at everything.
+async fn look(workload: &Subject, management: &Subject, wanted: &Wanted<'_>) -> Result<CapiVersion, Vec<Missing>> {
+    let is_workload_too = workload.access.origin == management.access.origin;
+    let (ours, theirs) = tokio::join!(our_kinds(workload), cluster(management, wanted, is_workload_too));
+    match (ours, theirs) {
+        (Ok(()), Ok(version)) => Ok(version),
+        (ours, theirs) => {
+            let mut missing: Vec<_> = ours.err().into_iter().chain(theirs.err()).collect();
+            missing.dedup();
+            Err(missing)
+        }
+    }
+}
+
+async fn our_kinds(workload: &Subject) -> Result<(), Missing> {
+    let mut kinds = Vec::new();
+    for (group, version, plurals) in OURS {
+        let served = served(workload, &format!("{group}/{version}")).await?.unwrap_or_default();
+        for plural in plurals.iter().filter(|plural| !served.iter().any(|kind| kind == *plural)) {
+            kinds.push(format!("{plural}.{group}"));
+        }
+    }
+    if kinds.is_empty() {
+        return Ok(());
+    }
+    Err(Missing::OurKinds {
+        place: workload.access.to_string(),
+        kinds,
+    })
+}
+
+async fn cluster(management: &Subject, wanted: &Wanted<'_>, is_workload_too: bool) -> Result<CapiVersion, Missing> {
+    let place = || management.access.as_role(Role::Management).to_string();
+    let version = capi_version(management)
+        .await?
+        .ok_or_else(|| Missing::ClusterApi { place: place(), is_workload_too })?;
+    let (version, served) = version;
+    let kinds: Vec<_> = THEIRS
+        .iter()
+        .filter(|plural| !served.iter().any(|kind| kind == *plural))
+        .map(|plural| format!("{plural}.{CAPI_GROUP}"))
+        .collect();
+    if !kinds.is_empty() {
+        return Err(Missing::TheirKinds { place: place(), kinds });
+    }
+    let api: Api<Cluster> = Api::namespaced_with(management.client.clone(), wanted.namespace, &version);
+    match within(management, api.get_opt(wanted.name)).await? {
+        Some(_) => Ok(version),
+        None => Err(Missing::Cluster {
+            place: place(),
+            namespace: wanted.namespace.to_owned(),
+            name: wanted.name.to_owned(),
+        }),
+    }
+}
+
+/// The version of Cluster API that is talked, and the plurals that are served in it.
+async fn capi_version(management: &Subject) -> Result<Option<(CapiVersion, Vec<String>)>, Missing> {
+    for version in [CapiVersion::V1Beta2, CapiVersion::V1Beta1] {
+        if let Some(served) = served(management, version.api_version()).await? {
+            return Ok(Some((version, served)));
+        }
+    }
+    Ok(None)
+}
+
+/// Plurals that are served in a group and version; none if it isn't served at all.
+async fn served(subject: &Subject, api_version: &str) -> Result<Option<Vec<String>>, Missing> {
+    let request = async {
+        match subject.client.list_api_group_resources(api_version).await {
+            Ok(list) => Ok(Some(list.resources.into_iter().map(|resource| resource.name).collect())),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    within(subject, request).await
+}
+
+async fn within<T>(subject: &Subject, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Missing> {
+    let trouble = match timeout(ATTEMPT, request).await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => Trouble::of(&error),
+        Err(_) => Trouble::NoAnswer,
+    };
+    Err(Missing::Request(subject.access.explain(&trouble)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_missing_thing_is_told_with_its_remedy() {
+        let place = "workload cluster at https://10.0.0.1:6443 (kubeconfig /k)".to_owned();
+        let error = Unprepared::Missing {
+            waited: Duration::from_secs(120),
+            missing: vec![
+                Missing::OurKinds { place: place.clone(), kinds: vec!["nodepools.karpenter.sh".into()] },
+                Missing::ClusterApi { place, is_workload_too: true },
+            ],
+        };
+        let text = error.to_string();
+        for part in [
+            "120s",
+            "(1) workload cluster at https://10.0.0.1:6443 (kubeconfig /k): the custom resources nodepools.karpenter.sh are missing",
+            "kubectl apply -f crds/",
+            "(2)",
+            "clusterctl init",
+            "--cluster-api-kubeconfig",
+        ] {
+            assert!(text.contains(part), "{part:?} isn't in {text:?}");
+        }
+    }
+}

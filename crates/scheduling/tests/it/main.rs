@@ -1,0 +1,16 @@
+//! What `solve` decides, told as cases; `audit` looks over every plan.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that meets what it did not expect must end"
+)]
+
+mod audit;
+mod cases;
+mod cases_capacity;
+mod packing;
+mod properties;
+mod reasons;
+mod support;
+mod vectors;
