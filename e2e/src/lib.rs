@@ -8,6 +8,7 @@
 //! so that a wrong constant in the product is seen. Everything that it starts ends with the handle that started it.
 
 pub mod binaries;
+pub mod demo;
 pub mod hollow;
 pub mod objects;
 pub mod plane;

@@ -20,3 +20,6 @@ pub use availability::{Facts, Until};
 pub use entry::{CatalogEntry, CatalogInput, catalog};
 pub use findings::CatalogWarning;
 pub use select::{Selection, SelectorError, is_member};
+
+#[cfg(test)]
+mod tests;

@@ -122,16 +122,13 @@ impl Place<'_> {
 
 /// `spec.requirements[0].operator`; keys with dots in them stand in brackets.
 fn show_path(path: &[Step]) -> String {
-    let mut shown = String::new();
-    for step in path {
-        match step {
-            Step::Index(index) => shown.push_str(&format!("[{index}]")),
-            Step::Key(key) if key.contains(['.', '/']) => shown.push_str(&format!("[{key}]")),
-            Step::Key(key) if shown.is_empty() => shown.push_str(key),
-            Step::Key(key) => shown.push_str(&format!(".{key}")),
-        }
-    }
-    shown
+    let steps = path.iter().enumerate().map(|(position, step)| match step {
+        Step::Index(index) => format!("[{index}]"),
+        Step::Key(key) if key.contains(['.', '/']) => format!("[{key}]"),
+        Step::Key(key) if position == 0 => key.clone(),
+        Step::Key(key) => format!(".{key}"),
+    });
+    steps.collect()
 }
 
 #[derive(Default)]
@@ -232,14 +229,14 @@ impl Loader {
                 self.errors.push(place.error(described, &[], message));
             }
             None => {
-                _ = self.objects.insert(
+                self.objects.insert(
                     key,
                     Found {
                         object,
                         written,
                         place: here,
                     },
-                )
+                );
             }
         }
     }

@@ -102,7 +102,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,
-        node_pools: pools.pools,
+        node_pools: pools.dynamic,
         instance_types: pools.instance_types,
         namespaces: pods.namespaces,
         volumes,

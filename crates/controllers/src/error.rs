@@ -60,7 +60,7 @@ impl Error {
         let longest = match self.class() {
             // Somebody writes the object all the time; we only have to be quick once.
             Class::Conflict => Duration::from_secs(5),
-            Class::Retry | Class::Refused => Duration::from_secs(60),
+            Class::Retry | Class::Refused => Duration::from_mins(1),
         };
         first.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(longest)
     }
@@ -109,9 +109,11 @@ mod tests {
 
     #[test]
     fn the_status_code_gives_the_class() {
-        let classes: Vec<_> = [409, 403, 422, 404, 429, 500].map(|code| refused(code).class()).into();
-        use Class::{Conflict, Refused, Retry};
-        assert_eq!(classes, [Conflict, Refused, Refused, Retry, Retry, Retry]);
+        let classes = [409, 403, 422, 404, 429, 500].map(|code| refused(code).class());
+        assert_eq!(
+            classes,
+            [Class::Conflict, Class::Refused, Class::Refused, Class::Retry, Class::Retry, Class::Retry]
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Offerings come back when a back-off is over, which no watch shows.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Brings one class's finalizer and status up to date.
 pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {

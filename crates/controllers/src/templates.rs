@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// A kind is looked for again after this long where it wasn't served: its provider may be installed later.
-const NOT_SERVED: Duration = Duration::from_secs(60);
+const NOT_SERVED: Duration = Duration::from_mins(1);
 
 /// Group and kind of a template; Cluster API names no version, the served one is found by discovery.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -85,7 +85,7 @@ pub(crate) struct Fenced<S> {
 impl<S, B> Service<Request<B>> for Fenced<S>
 where
     S: Service<Request<B>, Error = BoxError>,
-    S::Response: 'static,
+    S::Response: Send + 'static,
     S::Future: Send + 'static,
 {
     type Response = S::Response;

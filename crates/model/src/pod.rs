@@ -172,6 +172,19 @@ impl Pod {
             .is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
     }
 
+    /// Whether it will need another place when its node goes: it neither ends nor belongs to its node, and if it is going
+    /// already, a `StatefulSet` will make it again under the same name.
+    pub fn is_reschedulable(&self) -> bool {
+        let comes_back = self
+            .owner
+            .as_ref()
+            .is_some_and(|owner| owner.kind == "StatefulSet");
+        !self.is_terminal()
+            && !self.is_daemon()
+            && !self.is_mirror()
+            && (self.deleting.is_none() || comes_back)
+    }
+
     /// Whether provisioning should find it a place: not bound, nominated, gated, ended or going, and nobody else's business.
     ///
     /// `needs_mark` asks for the scheduler's mark (condition `PodScheduled=False`, reason `Unschedulable`), as a live cluster

@@ -119,6 +119,61 @@ fn a_required_affinity_without_expressions_matches_nothing_and_says_so() {
 }
 
 #[test]
+fn a_wish_for_a_node_by_its_name_is_no_obstacle() {
+    let wish = json!({"containers": [], "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}}]}}});
+    let pod = pod(&wish);
+    assert_eq!((pod.preferred_node_affinity.len(), pod.invalid.len()), (0, 0));
+}
+
+#[test]
+fn pods_that_end_or_come_back_by_themselves_want_no_place() {
+    let owned = |kind: &str, api: &str| json!([{"apiVersion": api, "kind": kind, "name": "o", "uid": "u", "controller": true}]);
+    let read = |metadata: Value, status: Value| {
+        let mut metadata = metadata;
+        metadata["name"] = json!("p");
+        pod::from_api(
+            &serde_json::from_value(
+                json!({"metadata": metadata, "spec": {"containers": []}, "status": status}),
+            )
+            .unwrap(),
+        )
+    };
+    let going = json!({"deletionTimestamp": "2026-01-05T00:00:00Z"});
+    let mut going_of_set = going.clone();
+    going_of_set["ownerReferences"] = owned("StatefulSet", "apps/v1");
+    let unmarked = json!({});
+    let marked =
+        json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    for (metadata, status, provisionable, reschedulable) in [
+        (json!({}), marked.clone(), true, true),
+        (json!({}), unmarked.clone(), false, true),
+        (
+            json!({"ownerReferences": owned("DaemonSet", "apps/v1")}),
+            marked.clone(),
+            false,
+            false,
+        ),
+        (
+            json!({"ownerReferences": owned("Node", "v1")}),
+            marked.clone(),
+            false,
+            false,
+        ),
+        (json!({}), json!({"phase": "Succeeded"}), false, false),
+        (going, marked.clone(), false, false),
+        (going_of_set, unmarked, false, true),
+    ] {
+        let pod = read(metadata, status);
+        assert_eq!(
+            (pod.is_provisionable(true), pod.is_reschedulable()),
+            (provisionable, reschedulable),
+            "{pod:?}"
+        );
+    }
+}
+
+#[test]
 fn selectors_carry_match_label_keys_of_the_pod() {
     let spread = json!({"containers": [], "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "z",
         "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}, "matchLabelKeys": ["app", "absent"]}]});

@@ -163,10 +163,12 @@ impl Run {
             let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
                 continue;
             };
-            let mut object = draft(planned, pool);
+            let Some(mut object) = draft(planned, pool, &made.catalog) else {
+                continue;
+            };
             let name = self.name(&planned.node_pool, snapshot);
             object.metadata.name = Some(name.clone());
-            self.claim(pass, name, planned, made, &object);
+            self.claim(pass, name, planned, &object);
             made_claims.push(Object::from(object));
         }
         self.pending = plan.pending;
@@ -203,24 +205,12 @@ impl Run {
         }
     }
 
-    fn claim(
-        &mut self,
-        pass: u32,
-        name: String,
-        planned: &PlannedNodeClaim,
-        made: &ProvisioningInput,
-        object: &v1::NodeClaim,
-    ) {
+    fn claim(&mut self, pass: u32, name: String, planned: &PlannedNodeClaim, object: &v1::NodeClaim) {
         let Some(chosen) = planned.chosen() else { return };
         let deployment = chosen.instance_type.machine_deployment.as_ref();
         if let Some(deployment) = deployment.and_then(|name| self.deployments.get_mut(name)) {
             deployment.desired_replicas += 1;
         }
-        let mut all_labels = deployment
-            .and_then(|name| made.catalog.get(name))
-            .map(|entry| entry.labels.clone())
-            .unwrap_or_default();
-        all_labels.extend(object.metadata.labels.clone().unwrap_or_default());
         let pods: Vec<String> = planned.pods.iter().map(ToString::to_string).collect();
         self.placed.extend(pods.iter().cloned());
         self.added.add(chosen.offering.price);
@@ -236,7 +226,7 @@ impl Run {
                 .into_iter()
                 .map(|(name, amount)| (name, amount.0))
                 .collect(),
-            labels: all_labels,
+            labels: object.metadata.labels.clone().unwrap_or_default(),
             pods,
         });
     }

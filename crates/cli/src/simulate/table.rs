@@ -175,15 +175,15 @@ fn placements(simulation: &Simulation, style: &Style) -> Option<String> {
 
 /// The first few, and how many more.
 fn some_of(names: &[String]) -> String {
-    let named = names
+    let first = names
         .iter()
         .take(NAMED)
         .map(String::as_str)
         .collect::<Vec<_>>()
         .join(", ");
-    match names.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        Some(more) => format!("{named} and {more} more"),
-        None => named,
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

@@ -84,7 +84,7 @@ spec:
 
 /// A MachineDeployment without replicas. `annotations` are pairs of key and value; short keys are completed.
 pub(crate) fn deployment(name: &str, annotations: &[(&str, &str)]) -> String {
-    let annotations: String = annotations
+    let annotations: Vec<String> = annotations
         .iter()
         .map(|(key, value)| {
             let prefix = match *key {
@@ -93,9 +93,10 @@ pub(crate) fn deployment(name: &str, annotations: &[(&str, &str)]) -> String {
                 _ if key.contains('/') => "",
                 _ => "karpenter.cluster.x-k8s.io/",
             };
-            format!("    {prefix}{key}: '{value}'\n")
+            format!("    {prefix}{key}: '{value}'")
         })
         .collect();
+    let annotations = annotations.join("\n");
     format!(
         "apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineDeployment
@@ -104,7 +105,8 @@ metadata:
   namespace: default
   labels: {{node.cluster.x-k8s.io/karpenter-member: ''}}
   annotations:
-{annotations}spec: {{clusterName: k, replicas: 0}}
+{annotations}
+spec: {{clusterName: k, replicas: 0}}
 "
     )
 }
@@ -142,13 +144,13 @@ pub(crate) fn chosen(answer: &Value) -> Vec<&str> {
 /// Codes and messages of the pods without a place, a line each.
 pub(crate) fn reasons(answer: &Value) -> String {
     let pods = answer["pending"].as_array().unwrap().iter();
-    pods.flat_map(|pod| pod["reasons"].as_array().unwrap())
-        .map(|reason| {
-            format!(
-                "{}: {}\n",
-                reason["code"].as_str().unwrap(),
-                reason["message"].as_str().unwrap()
-            )
-        })
-        .collect()
+    let all = pods.flat_map(|pod| pod["reasons"].as_array().unwrap());
+    let lines = all.map(|reason| {
+        format!(
+            "{}: {}",
+            reason["code"].as_str().unwrap(),
+            reason["message"].as_str().unwrap()
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,5 +1,6 @@
 use crate::common::{answer, deployment, pod, simulate, world};
 use serde_json::Value;
+use std::fmt::Write;
 
 /// Two sizes; three pods, of which two share a new node and one is too large for both.
 fn three_pods() -> String {
@@ -228,9 +229,7 @@ fn case_135_equal_reasons_are_counted_and_the_text_does_not_grow_with_the_pools(
     let table = |pools: usize| {
         let mut text = three_pods();
         for index in 0..pools {
-            text += &format!(
-                "---\n{{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {{name: x{index:02}}}, spec: {{template: {{spec: {{taints: [{{key: t, effect: NoSchedule}}], requirements: [], nodeClassRef: {{group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass, name: c}}}}}}}}}}\n"
-            );
+            write!(text, "---\n{{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {{name: x{index:02}}}, spec: {{template: {{spec: {{taints: [{{key: t, effect: NoSchedule}}], requirements: [], nodeClassRef: {{group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass, name: c}}}}}}}}}}\n").unwrap();
         }
         let shown = simulate(&text, &[]).stdout;
         let (_, rest) = shown.split_once("Pods without a place").unwrap();

@@ -1,5 +1,7 @@
 //! The binary as its users meet it: arguments in; exit code, standard output and standard error out.
 
+#![expect(clippy::unwrap_used, reason = "a test says by panicking that it failed")]
+
 mod cases;
 mod common;
 mod document;

@@ -21,7 +21,7 @@ struct Policies {
     priority_classes: BTreeMap<String, Arc<PriorityClass>>,
 }
 
-/// Gives pods what LimitRanges, their RuntimeClass and their PriorityClass give them. What is set already stays.
+/// Gives pods what limit ranges, their runtime class and their priority class give them. What is set already stays.
 pub(super) fn admit(objects: &mut [Object]) {
     let policies = policies(objects);
     for object in objects {

@@ -73,10 +73,10 @@ fn has_content(text: &str) -> bool {
 
 /// Reads a document: JSON by the JSON reader, which is faster and takes tabs, everything else as YAML.
 pub(super) fn parse(text: &str) -> Result<Value, SyntaxError> {
-    if text.trim_start().starts_with(['{', '[']) {
-        if let Ok(value) = serde_json::from_str(text) {
-            return Ok(value);
-        }
+    if text.trim_start().starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        return Ok(value);
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| SyntaxError {
         line: error
@@ -136,8 +136,8 @@ pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
 /// A document's shape with the place of each part.
 enum Tree {
     Scalar,
-    Sequence(Vec<Spanned<Tree>>),
-    Map(Vec<(String, Spanned<Tree>)>),
+    Sequence(Vec<Spanned<Self>>),
+    Map(Vec<(String, Spanned<Self>)>),
 }
 
 impl<'de> Deserialize<'de> for Tree {

@@ -189,10 +189,10 @@ fn complete(value: &mut Value, kind: &str) -> Result<(), ReadError> {
             "metadata is missing; write at least metadata: {name: …}",
         ));
     };
-    if !metadata
+    if metadata
         .get("name")
         .and_then(Value::as_str)
-        .is_some_and(|name| !name.is_empty())
+        .is_none_or(str::is_empty)
     {
         return Err(fault(
             &["metadata", "name"],
@@ -201,9 +201,9 @@ fn complete(value: &mut Value, kind: &str) -> Result<(), ReadError> {
     }
     if CLUSTER_SCOPED.contains(&kind) {
         metadata.remove("namespace");
-    } else if !metadata
+    } else if metadata
         .get("namespace")
-        .is_some_and(|namespace| namespace.as_str() != Some(""))
+        .is_none_or(|namespace| namespace.as_str() == Some(""))
     {
         metadata.insert("namespace".to_owned(), Value::String("default".to_owned()));
     }

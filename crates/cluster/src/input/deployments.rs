@@ -6,7 +6,7 @@ use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, controlle
 use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_catalog::{CatalogEntry, CatalogInput, Facts, catalog};
-use karpenter_capi_lifecycle::ledger::{Entry, Ledger};
+use karpenter_capi_lifecycle::ledger::{Entry, Ledger, assigned, bound};
 use karpenter_capi_model::name::NamespacedName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,16 +127,9 @@ pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
     all
 }
 
-/// The MachineDeployment that a claim is assigned to.
-pub(super) fn assigned(claim: &NodeClaim) -> Option<NamespacedName> {
-    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?
-        .parse()
-        .ok()
-}
-
 /// Whether a Machine was ever bound to the claim: such a claim never enters a ledger again.
 fn was_bound(claim: &NodeClaim) -> bool {
-    annotation(&claim.metadata, annotations::MACHINE).is_some()
+    bound(claim).is_some()
         || claim
             .status
             .as_ref()

@@ -1,6 +1,6 @@
 //! Nodes and claims in flight, joined; and what each NodePool uses.
 
-use super::deployments::{Deployment, assigned};
+use super::deployments::Deployment;
 use super::{InputOptions, Warnings};
 use crate::snapshot::{Snapshot, cluster_key};
 use k8s_openapi::api::core::v1 as core;
@@ -8,6 +8,7 @@ use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
 use karpenter_capi_api::names::{conditions, labels, taints};
 use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_lifecycle::ledger::assigned;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node::{self, Node};
 use karpenter_capi_model::quantity::Rounding;
@@ -28,7 +29,7 @@ pub(super) struct Nodes {
     pub(super) usage: BTreeMap<String, Usage>,
 }
 
-/// What a NodePool uses.
+/// What a NodePool uses; what is going away no longer counts, as upstream does it, so that it can be replaced within the limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
     pub(super) resources: Resources,
@@ -92,7 +93,9 @@ impl Nodes {
         for problem in problems {
             warnings.add(format!("NodeClaim/{name}"), problem);
         }
-        self.count(pool_of(claim.metadata.labels.as_ref()), used_by(claim, &view));
+        if !view.marked_for_deletion {
+            self.count(pool_of(claim.metadata.labels.as_ref()), &used_by(claim, &view));
+        }
         if node.is_none() && is_registered(claim) {
             let message = "it is registered, but its Node is gone; it holds no pods and will be ended";
             warnings.add(format!("NodeClaim/{name}"), message);
@@ -137,16 +140,18 @@ impl Nodes {
                 .is_some_and(|pool| pool.spec.template.spec.node_class_ref.is_ours())
         });
         if pool.is_some() {
-            self.count(pool.clone(), view.capacity.clone());
+            if !view.marked_for_deletion {
+                self.count(pool.clone(), &view.capacity);
+            }
             view.node_pool = pool;
         }
         self.views.push(view);
     }
 
-    fn count(&mut self, pool: Option<String>, resources: Resources) {
+    fn count(&mut self, pool: Option<String>, resources: &Resources) {
         if let Some(pool) = pool {
             let usage = self.usage.entry(pool).or_default();
-            usage.resources.add(&resources);
+            usage.resources.add(resources);
             usage.nodes += 1;
         }
     }
@@ -162,15 +167,13 @@ fn used_by(claim: &NodeClaim, view: &Node) -> Resources {
 
 /// The MachineDeployment by assignment; a claim of before there were assignments falls back to its labels.
 fn promised_by<'a>(claim: &NodeClaim, deployments: &'a Deployments) -> Option<&'a Deployment> {
-    match assigned(claim) {
-        Some(name) => deployments.get(&name),
-        None => {
-            let requirements = Requirements::from_api(&claim.spec.requirements).unwrap_or_default();
-            let mut known = requirements.single_values();
-            known.extend(claim.metadata.labels.clone().unwrap_or_default());
-            by_labels(&known, deployments)
-        }
+    if let Some(name) = assigned(claim) {
+        return deployments.get(&name);
     }
+    let requirements = Requirements::from_api(&claim.spec.requirements).unwrap_or_default();
+    let mut known = requirements.single_values();
+    known.extend(claim.metadata.labels.clone().unwrap_or_default());
+    by_labels(&known, deployments)
 }
 
 /// The only MachineDeployment whose nodes have this instance type, and this zone and capacity type where they are known.

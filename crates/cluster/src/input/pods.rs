@@ -104,7 +104,7 @@ fn moves(record: &PodRecord, budgets: &Budgets) -> bool {
     replaced && !pod.is_daemon() && !pod.is_mirror() && !stays && !budgets.never_allow(pod)
 }
 
-/// PodDisruptionBudgets that allow no eviction whatever happens. New nodes for pods behind them would stay empty.
+/// Disruption budgets of pods that allow no eviction whatever happens. New nodes for pods behind them would stay empty.
 #[derive(Debug, Default)]
 struct Budgets(Vec<(String, LabelSelector)>);
 

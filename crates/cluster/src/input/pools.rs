@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    /// Dynamic pools, by name.
-    pub(super) pools: Vec<NodePool>,
+    /// Pools that follow the pods, by name.
+    pub(super) dynamic: Vec<NodePool>,
     /// By pool.
     pub(super) instance_types: BTreeMap<String, Vec<Arc<InstanceType>>>,
     /// MachineDeployments that some node class takes.
@@ -88,7 +88,7 @@ pub(super) fn read(
         let pool = node_pool::from_api(pool, state);
         warn_about(&pool, &types, &reference.name, deployments, warnings);
         found.instance_types.insert(name.name.clone(), types);
-        found.pools.push(pool);
+        found.dynamic.push(pool);
     }
     found
 }

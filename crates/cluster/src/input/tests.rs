@@ -106,10 +106,11 @@ fn wanting(made: &ProvisioningInput) -> Vec<String> {
 }
 
 fn told(made: &ProvisioningInput) -> String {
-    made.warnings
+    let lines = made
+        .warnings
         .iter()
-        .map(|warning| format!("{}: {}\n", warning.object, warning.message))
-        .collect()
+        .map(|warning| format!("{}: {}", warning.object, warning.message));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]

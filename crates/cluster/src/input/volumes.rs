@@ -20,8 +20,8 @@ pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
     for record in pods {
         for name in &record.model.volume_claims {
             if !claims.contains_key(name) {
-                let class = ephemeral_class(record, name);
-                claims.insert(name.clone(), judge(snapshot, name, class));
+                let ephemeral = ephemeral(record, name);
+                claims.insert(name.clone(), judge(snapshot, name, ephemeral));
             }
         }
     }
@@ -31,8 +31,13 @@ pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
     }
 }
 
-/// The storage class that a pod's ephemeral volume will ask for; its claim is made only when the pod is there.
-fn ephemeral_class(record: &PodRecord, claim: &NamespacedName) -> Option<Option<String>> {
+/// What the claim of an ephemeral volume will ask for; it is made only when the pod is there.
+struct Ephemeral {
+    storage_class: Option<String>,
+}
+
+/// The pod's ephemeral volume behind a claim's name.
+fn ephemeral(record: &PodRecord, claim: &NamespacedName) -> Option<Ephemeral> {
     let volumes = record
         .object
         .spec
@@ -45,13 +50,15 @@ fn ephemeral_class(record: &PodRecord, claim: &NamespacedName) -> Option<Option<
         .iter()
         .find(|volume| volume.ephemeral.is_some() && format!("{pod}-{}", volume.name) == claim.name)?;
     let template = volume.ephemeral.as_ref()?.volume_claim_template.as_ref();
-    Some(template.and_then(|template| template.spec.storage_class_name.clone()))
+    Some(Ephemeral {
+        storage_class: template.and_then(|template| template.spec.storage_class_name.clone()),
+    })
 }
 
-fn judge(snapshot: &Snapshot, name: &NamespacedName, ephemeral: Option<Option<String>>) -> VolumeClaim {
+fn judge(snapshot: &Snapshot, name: &NamespacedName, ephemeral: Option<Ephemeral>) -> VolumeClaim {
     let verdict = match (snapshot.persistent_volume_claims.get(name), ephemeral) {
         (Some(claim), _) => of_claim(snapshot, name, claim),
-        (None, Some(class)) => unbound(snapshot, name, class.as_deref()),
+        (None, Some(ephemeral)) => unbound(snapshot, name, ephemeral.storage_class.as_deref()),
         (None, None) => Err(format!("PersistentVolumeClaim {name} not found")),
     };
     verdict.unwrap_or_else(VolumeClaim::Unusable)

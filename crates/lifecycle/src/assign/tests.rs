@@ -4,7 +4,7 @@ use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::reason::{ReasonCode, UnavailableReason};
 use serde_json::{Value, json};
 
-fn claim(requirements: Value, cpu: &str) -> NodeClaim {
+fn claim(requirements: &Value, cpu: &str) -> NodeClaim {
     serde_json::from_value(json!({
         "metadata": {"name": "c"},
         "spec": {
@@ -52,21 +52,21 @@ fn the_cheapest_that_fits_is_taken_and_an_unknown_price_comes_last() {
         instance_type("right", 8, Some(5), false),
         instance_type("paused", 8, Some(2), true),
     ];
-    assert_eq!(chosen(&claim(json!([]), "4"), &types).unwrap(), "default/right");
-    assert_eq!(chosen(&claim(json!([]), "4"), &types[..1]).unwrap(), "default/unpriced");
+    assert_eq!(chosen(&claim(&json!([]), "4"), &types).unwrap(), "default/right");
+    assert_eq!(chosen(&claim(&json!([]), "4"), &types[..1]).unwrap(), "default/unpriced");
 }
 
 #[test]
 fn requirements_of_the_claim_hold() {
     let types = [instance_type("a", 8, Some(1), false), instance_type("b", 8, Some(2), false)];
     let zone = json!([{"key": labels::TOPOLOGY_ZONE, "operator": "In", "values": ["zone-of-b"]}]);
-    assert_eq!(chosen(&claim(zone, "1"), &types).unwrap(), "default/b");
+    assert_eq!(chosen(&claim(&zone, "1"), &types).unwrap(), "default/b");
 }
 
 #[test]
 fn where_nothing_serves_each_reason_is_told() {
     let types = [instance_type("small", 2, Some(1), false), instance_type("paused", 8, Some(2), true)];
-    let told = chosen(&claim(json!([]), "4"), &types).unwrap_err();
+    let told = chosen(&claim(&json!([]), "4"), &types).unwrap_err();
     assert!(told.contains("default/small: cpu") && told.contains("default/paused: paused is paused"), "{told}");
-    assert!(chosen(&claim(json!([]), "4"), &[]).unwrap_err().contains("selects no MachineDeployment"));
+    assert!(chosen(&claim(&json!([]), "4"), &[]).unwrap_err().contains("selects no MachineDeployment"));
 }

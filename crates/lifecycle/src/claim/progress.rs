@@ -99,15 +99,12 @@ fn launch(observed: &Observed<'_>, step: &mut Step) {
     let Some(machine) = observed.machine else {
         return wait(observed, step, conditions::LAUNCHED, "AwaitingMachine", "no Machine has been made yet");
     };
-    match &machine.spec.provider_id {
-        Some(provider_id) => {
-            step.status.provider_id = Some(provider_id.clone());
-            set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
-        }
-        None => {
-            let (reason, message) = provisioning(machine);
-            wait(observed, step, conditions::LAUNCHED, &reason, &message);
-        }
+    if let Some(provider_id) = &machine.spec.provider_id {
+        step.status.provider_id = Some(provider_id.clone());
+        set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
+    } else {
+        let (reason, message) = provisioning(machine);
+        wait(observed, step, conditions::LAUNCHED, &reason, &message);
     }
 }
 

@@ -63,14 +63,11 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
             Some(deadline)
         }
     };
-    match observed.node {
-        Some(node) => leave_node(observed, node, deadline, &mut termination),
-        None => {
-            let status = &mut termination.status.conditions;
-            let generation = observed.claim.metadata.generation;
-            condition::set(status, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain", observed.now, generation);
-            condition::set(status, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "", observed.now, generation);
-        }
+    if let Some(node) = observed.node {
+        leave_node(observed, node, deadline, &mut termination);
+    } else {
+        set(observed, &mut termination, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain");
+        set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
     }
     if observed.machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some()) {
         set(observed, &mut termination, conditions::INSTANCE_TERMINATING, TRUE, conditions::INSTANCE_TERMINATING, "");

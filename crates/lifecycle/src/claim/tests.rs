@@ -9,7 +9,7 @@ fn at(text: &str) -> Timestamp {
     format!("2026-01-05T{text}Z").parse().unwrap()
 }
 
-fn claim(status: Value) -> NodeClaim {
+fn claim(status: &Value) -> NodeClaim {
     serde_json::from_value(json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
         "metadata": {"name": "p-x", "uid": "u", "creationTimestamp": "2026-01-05T12:00:00Z", "generation": 1},
@@ -35,7 +35,7 @@ fn machine(provider_id: Option<&str>) -> Machine {
     .unwrap()
 }
 
-fn node(taints: Value, gpu: &str) -> Node {
+fn node(taints: &Value, gpu: &str) -> Node {
     serde_json::from_value(json!({
         "metadata": {"name": "n1", "resourceVersion": "1"},
         "spec": {"providerID": "x://1", "taints": taints},
@@ -69,12 +69,12 @@ fn pair(status: &str, reason: &str) -> (String, String) {
 
 /// The claim with the status that a step wanted, as the next pass would see it.
 fn after(step: &Step) -> NodeClaim {
-    claim(serde_json::to_value(&step.status).unwrap())
+    claim(&serde_json::to_value(&step.status).unwrap())
 }
 
 #[test]
 fn a_claim_without_machine_waits_and_says_for_what() {
-    let step = step(&claim(json!({})), None, &[], "12:00:01");
+    let step = step(&claim(&json!({})), None, &[], "12:00:01");
     assert_eq!(told(&step.status, "Launched"), pair("Unknown", "AwaitingMachine"));
     assert_eq!(told(&step.status, "Ready").0, "Unknown");
     assert_eq!(step.look_again, Some(SignedDuration::from_secs(15 * 60 - 1)));
@@ -82,7 +82,7 @@ fn a_claim_without_machine_waits_and_says_for_what() {
 
 #[test]
 fn the_infrastructure_providers_words_are_shown() {
-    let step = step(&claim(json!({})), Some(&machine(None)), &[], "12:00:01");
+    let step = step(&claim(&json!({})), Some(&machine(None)), &[], "12:00:01");
     assert_eq!(told(&step.status, "Launched"), pair("Unknown", "InsufficientCapacity"));
     let launched = condition::find(&step.status.conditions, "Launched").unwrap();
     assert_eq!(launched.message, "Machine m: no capacity in zone a");
@@ -91,19 +91,19 @@ fn the_infrastructure_providers_words_are_shown() {
 #[test]
 fn a_claim_goes_from_launched_over_registered_to_initialized() {
     let machine = machine(Some("x://1"));
-    let launched = step(&claim(json!({})), Some(&machine), &[], "12:01:00");
+    let launched = step(&claim(&json!({})), Some(&machine), &[], "12:01:00");
     assert_eq!(launched.status.provider_id.as_deref(), Some("x://1"));
     assert_eq!(told(&launched.status, "Launched").0, "True");
     assert_eq!(told(&launched.status, "Registered"), pair("Unknown", "NodeNotFound"));
 
-    let joined = node(json!([{"key": "net", "effect": "NoExecute"}]), "1");
+    let joined = node(&json!([{"key": "net", "effect": "NoExecute"}]), "1");
     let registered = step(&after(&launched), Some(&machine), &[&joined], "12:02:00");
     assert_eq!(told(&registered.status, "Registered").0, "True");
     assert_eq!(registered.status.node_name.as_deref(), Some("n1"));
     assert!(registered.node.is_some());
     assert_eq!(told(&registered.status, "Initialized"), pair("Unknown", "StartupTaintsExist"));
 
-    let ready = node(json!([]), "1");
+    let ready = node(&json!([]), "1");
     let initialized = step(&after(&registered), Some(&machine), &[&ready], "12:03:00");
     assert_eq!(told(&initialized.status, "Initialized").0, "True");
     assert_eq!(told(&initialized.status, "Ready").0, "True");
@@ -114,9 +114,9 @@ fn a_claim_goes_from_launched_over_registered_to_initialized() {
 
 #[test]
 fn taints_of_a_starting_node_keep_a_claim_from_initialized() {
-    let registered = step(&claim(json!({})), Some(&machine(Some("x://1"))), &[&node(json!([]), "1")], "12:02:00");
+    let registered = step(&claim(&json!({})), Some(&machine(Some("x://1"))), &[&node(&json!([]), "1")], "12:02:00");
     for key in ["node.cluster.x-k8s.io/uninitialized", "node.kubernetes.io/not-ready"] {
-        let starting = node(json!([{"key": key, "effect": "NoSchedule"}]), "1");
+        let starting = node(&json!([{"key": key, "effect": "NoSchedule"}]), "1");
         let waiting = step(&after(&registered), Some(&machine(Some("x://1"))), &[&starting], "12:02:10");
         assert_eq!(told(&waiting.status, "Initialized"), pair("Unknown", "KnownEphemeralTaintsExist"), "{key}");
     }
@@ -125,8 +125,8 @@ fn taints_of_a_starting_node_keep_a_claim_from_initialized() {
 // Public report aws/karpenter-provider-aws#1914: a GPU that never registers.
 #[test]
 fn a_requested_resource_that_the_node_lacks_keeps_a_claim_from_initialized() {
-    let registered = step(&claim(json!({})), Some(&machine(Some("x://1"))), &[&node(json!([]), "1")], "12:02:00");
-    let waiting = step(&after(&registered), Some(&machine(Some("x://1"))), &[&node(json!([]), "0")], "12:40:00");
+    let registered = step(&claim(&json!({})), Some(&machine(Some("x://1"))), &[&node(&json!([]), "1")], "12:02:00");
+    let waiting = step(&after(&registered), Some(&machine(Some("x://1"))), &[&node(&json!([]), "0")], "12:40:00");
     assert_eq!(told(&waiting.status, "Initialized"), pair("Unknown", "ResourceNotRegistered"));
     let condition = condition::find(&waiting.status.conditions, "Initialized").unwrap();
     assert_eq!(condition.message, "resource nvidia.com/gpu is not registered");
@@ -135,15 +135,15 @@ fn a_requested_resource_that_the_node_lacks_keeps_a_claim_from_initialized() {
 
 #[test]
 fn two_nodes_with_one_provider_id_are_refused() {
-    let (a, b) = (node(json!([]), "1"), node(json!([]), "1"));
-    let step = step(&claim(json!({})), Some(&machine(Some("x://1"))), &[&a, &b], "12:02:00");
+    let (a, b) = (node(&json!([]), "1"), node(&json!([]), "1"));
+    let step = step(&claim(&json!({})), Some(&machine(Some("x://1"))), &[&a, &b], "12:02:00");
     assert_eq!(told(&step.status, "Registered"), pair("False", "MultipleNodesFound"));
     assert_eq!(told(&step.status, "Ready").0, "False");
 }
 
 #[test]
 fn launch_and_registration_have_each_its_own_limit() {
-    let waiting = claim(json!({}));
+    let waiting = claim(&json!({}));
     assert_eq!(step(&waiting, None, &[], "12:14:59").timed_out, None);
     let (what, message) = step(&waiting, Some(&machine(None)), &[], "12:15:00").timed_out.unwrap();
     assert_eq!((what, message.as_str()), (TimedOut::Launch, "not Launched within 15m0s: Machine m: no capacity in zone a"));
@@ -154,7 +154,7 @@ fn launch_and_registration_have_each_its_own_limit() {
     assert_eq!(what, TimedOut::Registration);
 }
 
-fn deleted(status: Value, period: Option<&str>) -> NodeClaim {
+fn deleted(status: &Value, period: Option<&str>) -> NodeClaim {
     let mut claim = claim(status);
     claim.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("13:00:00")));
     claim.spec.termination_grace_period = period.map(Into::into);
@@ -166,7 +166,7 @@ fn terminating(claim: &NodeClaim, node: Option<&Node>, pods: &[&Pod], attachment
 }
 
 fn disrupted() -> Node {
-    node(json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), "1")
+    node(&json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), "1")
 }
 
 fn pod() -> Pod {
@@ -175,9 +175,9 @@ fn pod() -> Pod {
 
 #[test]
 fn a_claim_without_node_has_nothing_to_drain() {
-    let claim = deleted(json!({}), None);
+    let claim = deleted(&json!({}), None);
     let termination = terminating(&claim, None, &[], &[], "13:00:00");
-    let claim = deleted(serde_json::to_value(&termination.status).unwrap(), None);
+    let claim = deleted(&serde_json::to_value(&termination.status).unwrap(), None);
     assert!(is_drained(&claim, None));
 }
 
@@ -187,8 +187,8 @@ fn the_taint_comes_before_evictions_and_the_conditions_before_the_taint() {
         {"type": "Drained", "status": "True", "reason": "NoNode", "message": "", "lastTransitionTime": "2026-01-05T12:00:00Z"},
         {"type": "VolumesDetached", "status": "True", "reason": "NoNode", "message": "", "lastTransitionTime": "2026-01-05T12:00:00Z"}
     ]});
-    let claim = deleted(stale, None);
-    let untainted = node(json!([]), "1");
+    let claim = deleted(&stale, None);
+    let untainted = node(&json!([]), "1");
     assert!(!is_drained(&claim, Some(&untainted)), "conditions of a former Node count");
     let termination = terminating(&claim, Some(&untainted), &[&pod()], &[], "13:00:01");
     assert_eq!(termination.drain, crate::drain::Drain::default());
@@ -198,15 +198,15 @@ fn the_taint_comes_before_evictions_and_the_conditions_before_the_taint() {
 
 #[test]
 fn a_tainted_node_is_drained_when_its_pods_are_gone_and_five_seconds_are_over() {
-    let claim = deleted(json!({}), None);
+    let claim = deleted(&json!({}), None);
     let first = terminating(&claim, Some(&disrupted()), &[&pod()], &[], "13:00:01");
     assert_eq!(first.drain.evict.len(), 1);
-    let claim = deleted(serde_json::to_value(&first.status).unwrap(), None);
+    let claim = deleted(&serde_json::to_value(&first.status).unwrap(), None);
     let early = terminating(&claim, Some(&disrupted()), &[], &[], "13:00:05");
     assert_eq!(told(&early.status, "Drained").0, "Unknown");
     let late = terminating(&claim, Some(&disrupted()), &[], &[], "13:00:06");
     assert_eq!(told(&late.status, "Drained").0, "True");
-    let claim = deleted(serde_json::to_value(&late.status).unwrap(), None);
+    let claim = deleted(&serde_json::to_value(&late.status).unwrap(), None);
     assert!(is_drained(&claim, Some(&disrupted())));
 }
 
@@ -217,14 +217,14 @@ fn volumes_that_stay_attached_are_named_and_the_deadline_ends_the_wait() {
     let drained = json!({"conditions": [
         {"type": "Drained", "status": "True", "reason": "Drained", "message": "", "lastTransitionTime": "2026-01-05T13:00:10Z"}
     ]});
-    let claim = deleted(drained, Some("1h"));
+    let claim = deleted(&drained, Some("1h"));
     let waiting = terminating(&claim, Some(&disrupted()), &[], &attached, "13:59:59");
     assert_eq!(waiting.deadline, Some(at("14:00:00")));
     assert_eq!(told(&waiting.status, "VolumesDetached"), pair("Unknown", "AwaitingVolumeDetachment"));
     assert!(condition::find(&waiting.status.conditions, "VolumesDetached").unwrap().message.contains("pv-a"));
     let over = terminating(&claim, Some(&disrupted()), &[], &attached, "14:00:00");
     assert_eq!(told(&over.status, "VolumesDetached"), pair("False", "TerminationGracePeriodElapsed"));
-    let claim = deleted(serde_json::to_value(&over.status).unwrap(), Some("1h"));
+    let claim = deleted(&serde_json::to_value(&over.status).unwrap(), Some("1h"));
     assert!(is_drained(&claim, Some(&disrupted())));
 }
 

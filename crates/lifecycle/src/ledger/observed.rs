@@ -63,6 +63,7 @@ pub struct MachineSetView {
 
 /// A Machine.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct MachineView {
     /// Name, UID and resourceVersion.
     pub machine: MachineRef,

@@ -33,16 +33,24 @@ pub(super) fn node_affinity(
         }
     }
     let mut preferred = Vec::new();
-    for (index, term) in affinity
+    let wishes = affinity
         .preferred_during_scheduling_ignored_during_execution
         .iter()
-        .flatten()
-        .enumerate()
-    {
-        match Requirements::from_term(&term.preference) {
+        .flatten();
+    for (index, wish) in wishes.enumerate() {
+        // A wish for a node by its name says nothing about nodes to come, and no wish may hide a pod.
+        if wish
+            .preference
+            .match_fields
+            .as_ref()
+            .is_some_and(|fields| !fields.is_empty())
+        {
+            continue;
+        }
+        match Requirements::from_term(&wish.preference) {
             Ok(requirements) if !requirements.is_empty() => {
                 preferred.push(PreferredTerm {
-                    weight: term.weight,
+                    weight: wish.weight,
                     term: requirements,
                 });
             }

@@ -9,6 +9,7 @@
 mod audit;
 mod cases;
 mod cases_capacity;
+mod cases_nodes;
 mod packing;
 mod properties;
 mod reasons;

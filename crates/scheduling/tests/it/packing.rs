@@ -124,6 +124,49 @@ fn a_daemon_for_one_architecture_leaves_the_others_room() {
     assert_eq!(answer.claims(), ["p/amd: w"]);
 }
 
+/// kubernetes-sigs/karpenter-provider-cluster-api, 110 pods to a node
+#[test]
+fn the_number_of_pods_on_a_node_is_a_resource_that_daemons_use_too() {
+    let answer = world()
+        .pool(pool("p"), &[md("a", "cpu=64 memory=256Gi")])
+        .daemon_set(&pod("d1", "cpu=100m"), &[])
+        .daemon_set(&pod("d2", "cpu=100m"), &[])
+        .pods(200, &pod("w", "cpu=100m memory=64Mi"))
+        .solve();
+    let sizes: Vec<usize> = answer
+        .0
+        .node_claims
+        .iter()
+        .map(|claim| claim.pods.len())
+        .collect();
+    assert_eq!(sizes, [108, 92]);
+}
+
+#[test]
+fn a_label_that_some_type_of_the_pool_defines_is_not_made_up_for_the_others() {
+    let types = [
+        md("plain", "cpu=4").price("0.1"),
+        md("marked", "cpu=4").price("0.2").label("tier", "gold"),
+    ];
+    let wants = world()
+        .pool(pool("p").requires("tier", "Exists", &[]), &types)
+        .pod(pod("w", "cpu=1"))
+        .solve();
+    assert_eq!(wants.claims(), ["p/marked: w"]);
+    // Nobody defines it: the operator writes what the NodePool says.
+    let written = world()
+        .pool(pool("p").requires("tier", "Exists", &[]), &types[..1])
+        .pod(pod("w", "cpu=1"))
+        .solve();
+    assert_eq!(written.claims(), ["p/plain: w"]);
+    // The NodePool doesn't declare it, a type does: pods may ask for it.
+    let asked = world()
+        .pool(pool("p"), &types)
+        .pod(pod("w", "cpu=1").selects("tier", "gold"))
+        .solve();
+    assert_eq!(asked.claims(), ["p/marked: w"]);
+}
+
 #[test]
 fn headroom_is_shared_by_all_pools_within_one_pass() {
     let m = [

@@ -8,9 +8,12 @@ use karpenter_capi_scheduling::{audit, solve};
 use proptest::prelude::*;
 use std::sync::Arc;
 
+/// CPU, GiB, cents, zone (2: none), headroom.
+type TypeSpec = (u8, u8, Option<u8>, u8, Option<u8>);
+
 #[derive(Clone, Debug)]
 struct Spec {
-    types: Vec<(u8, u8, Option<u8>, u8, Option<u8>)>,
+    types: Vec<TypeSpec>,
     pods: Vec<(u16, u16, u8, u8)>,
     nodes: Vec<(u8, u8)>,
     daemons: Vec<(u16, u8)>,
@@ -31,7 +34,7 @@ fn specs() -> impl Strategy<Value = Spec> {
     let pods = prop::collection::vec((50..6000_u16, 50..9000_u16, 0..5_u8, 0..8_u8), 0..30);
     let nodes = prop::collection::vec((1..9_u8, 0..3_u8), 0..4);
     let daemons = prop::collection::vec((50..600_u16, 0..4_u8), 0..3);
-    let pools = prop::collection::vec((0..3_u8, 0..4_u8, prop::option::of(1..40_u8)), 1..4);
+    let pools = prop::collection::vec((0..4_u8, 0..4_u8, prop::option::of(1..40_u8)), 1..4);
     (types, pods, nodes, daemons, pools).prop_map(|(types, pods, nodes, daemons, pools)| Spec {
         types,
         pods,
@@ -85,6 +88,9 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
         })
         .collect();
     let mut world = world();
+    if with_limits {
+        world.0.options.max_instance_types = 3;
+    }
     for (index, (kind, weight, limit)) in spec.pools.iter().enumerate() {
         let mut one = pool(&format!("pool{index}"));
         if *weight > 0 && with_limits {
@@ -95,6 +101,7 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
                 .taint("dedicated=x:NoSchedule")
                 .requires("team", "Exists", &[]),
             2 => one.taint("soft:PreferNoSchedule"),
+            3 if with_limits => one.min_values("node.kubernetes.io/instance-type", 2),
             _ => one,
         };
         if let (Some(limit), true) = (limit, with_limits) {
@@ -149,7 +156,7 @@ fn shuffle<T>(list: &mut [T], seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 6000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn audit_finds_nothing_and_the_order_of_input_never_matters(spec in specs(), seed in any::<u64>()) {

@@ -236,6 +236,10 @@ impl World {
         self
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "cases read better without a borrow for each pod"
+    )]
     pub(crate) fn pod(mut self, pod: PodOf) -> Self {
         self.0.pods.push(Arc::new(pod.build()));
         self
@@ -267,7 +271,7 @@ impl World {
         self
     }
 
-    /// A DaemonSet whose template is this pod's spec, with LimitRanges of its namespace.
+    /// A DaemonSet whose template is this pod's spec, with the `LimitRange`s of its namespace.
     pub(crate) fn daemon_set(mut self, pod: &PodOf, limit_ranges: &[Value]) -> Self {
         let set = json!({
             "metadata": {"name": pod.0["metadata"]["name"], "namespace": pod.0["metadata"]["namespace"]},

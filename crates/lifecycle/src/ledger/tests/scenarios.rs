@@ -63,7 +63,9 @@ fn exactly_the_machines_of_deleted_claims_go_though_they_are_neither_newest_nor_
     let mut world = with_claims(2, 6);
     let going: Vec<String> = ["c1", "c3", "c4"].iter().map(|claim| machine_of(&world, claim)).collect();
     let staying: Vec<String> = ["c0", "c2", "c5"].iter().map(|claim| machine_of(&world, claim)).collect();
-    ["c1", "c3", "c4"].iter().for_each(|claim| world.delete_claim(claim));
+    for claim in ["c1", "c3", "c4"] {
+        world.delete_claim(claim);
+    }
     world.quiesce();
     world.check(2);
     let names: Vec<String> = world.machines.iter().map(|machine| machine.machine.name.to_string()).collect();
