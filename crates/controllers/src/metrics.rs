@@ -49,7 +49,10 @@ impl Metrics {
     }
 
     /// As [`Metrics::new`]; `state` says whether gauges that mirror objects are registered too.
-    pub fn with_state_series(registry: &Registry, state: StateSeries) -> Result<Arc<Self>, prometheus::Error> {
+    pub fn with_state_series(
+        registry: &Registry,
+        state: StateSeries,
+    ) -> Result<Arc<Self>, prometheus::Error> {
         let register = Register::new(registry);
         let of_state = match state {
             StateSeries::Shown => register,

@@ -7,14 +7,17 @@
 //! Words: *live* are Machines without deletionTimestamp; the *floor* is `spec.replicas` minus the number of entries: machines that
 //! are not ours, whoever moved them; *settled* means that Cluster API has taken over the present number.
 
+mod adopt;
 mod bind;
 mod enter;
 mod give_back;
 mod leave;
 mod observed;
+mod revisions;
+mod roll_out;
 mod views;
 
-pub use observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed};
+pub use observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed, OwnPause};
 pub use views::{assigned, bound};
 
 use karpenter_capi_api::v1::NodeClaim;
@@ -153,6 +156,10 @@ pub enum EndReason {
     ScaledByOthers,
     /// Its Machine is gone, or somebody deleted it.
     MachineLost,
+    /// Cluster API replaced its Machine in a roll-out; a successor has its place.
+    ReplacedByRollOut,
+    /// It was to adopt a Machine that it can't have.
+    AdoptionRefused,
 }
 
 /// One write. Each carries the precondition under which it was decided; a conflict means: observe and decide again.
@@ -199,6 +206,39 @@ pub enum Write {
         ledger: Ledger,
         /// The new number, where it changes.
         replicas: Option<i64>,
+        /// Our own pause ends with it.
+        end_pause: bool,
+    },
+    /// Pause the MachineDeployment for one Machine, noting which.
+    Pause {
+        /// The MachineDeployment's resourceVersion.
+        resource_version: String,
+        /// What for.
+        pause: OwnPause,
+    },
+    /// Mark the Machine as the one that goes first; only under our own pause, which ends with its deletion.
+    MarkMachine {
+        /// The Machine, unchanged since.
+        machine: MachineRef,
+    },
+    /// Set a MachineSet's replicas by hand, under our own pause.
+    ScaleMachineSet {
+        /// Its name.
+        name: String,
+        /// Its resourceVersion.
+        resource_version: String,
+        /// The number.
+        replicas: i64,
+    },
+    /// Make the claim that takes this one's place.
+    CreateSuccessor {
+        /// The claim whose Machine a roll-out replaces.
+        claim: ClaimRef,
+    },
+    /// Take everything of ours off the Machine, which stays.
+    Forget {
+        /// The Machine, unchanged since.
+        machine: MachineRef,
     },
     /// Take our hook off: the Machine may go.
     ReleaseHook {
@@ -240,13 +280,21 @@ pub struct Step {
 /// goes before raising.
 pub fn step(observed: &Observed<'_>) -> Step {
     let mut step = Step::default();
-    bind::bind(observed, &mut step);
-    give_back::release(observed, &mut step);
-    let lowered = give_back::lower(observed, &mut step) || leave::leave(observed, &mut step);
-    give_back::delete(observed, &mut step);
-    enter::end_unserved(observed, &mut step);
-    if !lowered {
-        enter::enter(observed, &mut step);
+    bind::record(observed, &mut step);
+    if !revisions::under_own_pause(observed, &mut step) {
+        bind::bind(observed, &mut step);
+        give_back::release(observed, &mut step);
+        adopt::forget(observed, &mut step);
+        // The MachineDeployment is patched by the first of these that has a reason to.
+        let patched = give_back::lower(observed, &mut step)
+            || roll_out::succeed(observed, &mut step)
+            || adopt::release(observed, &mut step)
+            || leave::leave(observed, &mut step)
+            || give_back::delete(observed, &mut step);
+        enter::end_unserved(observed, &mut step);
+        if !patched && !adopt::adopt(observed, &mut step) {
+            enter::enter(observed, &mut step);
+        }
     }
     leave::finish(observed, &mut step);
     step

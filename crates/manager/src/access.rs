@@ -81,10 +81,7 @@ impl Access {
 
     /// The same access for another purpose.
     pub(crate) fn as_role(&self, role: Role) -> Self {
-        Self {
-            role,
-            ..self.clone()
-        }
+        Self { role, ..self.clone() }
     }
 
     /// A client for the process itself: not limited, not fenced.
@@ -130,7 +127,7 @@ impl Access {
                 "check that network policies let this pod reach the API server"
             }
             (Trouble::Tls(_), Origin::File(_)) => {
-                "check clusters[].cluster.certificate-authority-data (or certificate-authority), tls-server-name and the users[].user client certificate there"
+                "check clusters[].cluster.server, certificate-authority-data (or certificate-authority) and tls-server-name, and the client certificate of users[].user there"
             }
             (Trouble::Tls(_), Origin::Pod) => {
                 "check that the pod's service account volume holds the API server's certificate authority"

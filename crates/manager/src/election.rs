@@ -139,11 +139,15 @@ impl Candidate {
             };
         }
         if self.renewed.take().is_some() {
-            return Step::Deposed { holder: record.holder };
+            return Step::Deposed {
+                holder: record.holder,
+            };
         }
         let duration = record.duration.unwrap_or(self.timing.lease);
         if now.instant < since + duration {
-            return Step::Wait { holder: record.holder };
+            return Step::Wait {
+                holder: record.holder,
+            };
         }
         Step::Write {
             over,

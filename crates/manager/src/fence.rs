@@ -165,14 +165,26 @@ mod tests {
         let sent = Arc::new(AtomicUsize::new(0));
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::ZERO, sent.clone()));
-        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
+        assert!(
+            client
+                .call(request(Method::PATCH))
+                .await
+                .unwrap_err()
+                .is::<NotLeading>()
+        );
         assert!(client.call(request(Method::GET)).await.is_ok());
         end.send_replace(Some(Instant::now() + Duration::from_secs(3600)));
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(client.call(request(method)).await.is_ok());
         }
         end.send_replace(Some(Instant::now()));
-        assert!(client.call(request(Method::DELETE)).await.unwrap_err().is::<NotLeading>());
+        assert!(
+            client
+                .call(request(Method::DELETE))
+                .await
+                .unwrap_err()
+                .is::<NotLeading>()
+        );
         assert_eq!(sent.load(Ordering::SeqCst), 5);
     }
 
@@ -181,7 +193,13 @@ mod tests {
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::from_secs(3600), Arc::default()));
         end.send_replace(Some(Instant::now() + Duration::from_millis(200)));
-        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
+        assert!(
+            client
+                .call(request(Method::PATCH))
+                .await
+                .unwrap_err()
+                .is::<NotLeading>()
+        );
     }
 
     #[tokio::test]

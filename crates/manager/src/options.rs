@@ -21,7 +21,12 @@ const COMPATIBILITY: &str = "Accepted for compatibility with Karpenter, without 
 
 /// A Karpenter for Cluster API: watches pods that find no place and scales MachineDeployments for them.
 #[derive(Debug, Parser)]
-#[command(name = "karpenter-capi-manager", version, args_override_self = true, max_term_width = 120)]
+#[command(
+    name = "karpenter-capi-manager",
+    version,
+    args_override_self = true,
+    max_term_width = 120
+)]
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) clusters: ClusterOptions,
@@ -112,7 +117,12 @@ pub(crate) struct LoggingOptions {
     #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
     /// stdout, stderr or both, separated by a comma
-    #[arg(long, env = "LOG_OUTPUT_PATHS", value_name = "OUTPUTS", default_value = "stdout")]
+    #[arg(
+        long,
+        env = "LOG_OUTPUT_PATHS",
+        value_name = "OUTPUTS",
+        default_value = "stdout"
+    )]
     pub(crate) log_output_paths: LogOutputs,
 }
 
@@ -127,13 +137,29 @@ pub(crate) struct BehaviourOptions {
     #[arg(long, env = "BATCH_MAX_DURATION", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) batch_max_duration: Duration,
     /// Whether pods' preferences count as long as something fits them
-    #[arg(long, env = "PREFERENCE_POLICY", value_name = "POLICY", default_value = "Respect")]
+    #[arg(
+        long,
+        env = "PREFERENCE_POLICY",
+        value_name = "POLICY",
+        default_value = "Respect"
+    )]
     pub(crate) preference_policy: Preferences,
     /// Whether minValues of a NodePool may be undercut
-    #[arg(long, env = "MIN_VALUES_POLICY", value_name = "POLICY", default_value = "Strict")]
+    #[arg(
+        long,
+        env = "MIN_VALUES_POLICY",
+        value_name = "POLICY",
+        default_value = "Strict"
+    )]
     pub(crate) min_values_policy: MinValues,
     /// Processor time that this process may expect, in thousandths of a core; it sets how much is done at once. 0 and less: 1000
-    #[arg(long, env = "CPU_REQUESTS", value_name = "MILLICORES", default_value_t = 1000, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        env = "CPU_REQUESTS",
+        value_name = "MILLICORES",
+        default_value_t = 1000,
+        allow_negative_numbers = true
+    )]
     pub(crate) cpu_requests: i32,
     /// Optional features, Name=true or Name=false, separated by commas
     #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = values::DEFAULT_GATES)]
@@ -159,14 +185,25 @@ pub(crate) struct CompatibilityOptions {
     #[arg(long, env = "MEMORY_LIMIT", value_name = "BYTES", default_value_t = -1, allow_negative_numbers = true)]
     pub(crate) memory_limit: i64,
     /// Where errors of the logger itself go
-    #[arg(long, env = "LOG_ERROR_OUTPUT_PATHS", value_name = "OUTPUTS", default_value = "stderr")]
+    #[arg(
+        long,
+        env = "LOG_ERROR_OUTPUT_PATHS",
+        value_name = "OUTPUTS",
+        default_value = "stderr"
+    )]
     pub(crate) log_error_output_paths: String,
     /// Pods that ask for dynamic resources are passed over
     #[arg(long, env = "IGNORE_DRA_REQUESTS", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_value = "true", default_missing_value = "true")]
     pub(crate) ignore_dra_requests: bool,
     /// Default topology spread constraints; refused unless it is empty, since leaving it out would place pods differently
-    #[arg(long, env = "SCHEDULER_CONFIG", value_name = "YAML", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        env = "SCHEDULER_CONFIG",
+        value_name = "YAML",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) scheduler_config: String,
 }
 
@@ -213,7 +250,8 @@ impl Options {
         let compatibility = &self.compatibility;
         let mut sentences = self.behaviour.feature_gates.without_effect();
         if compatibility.enable_profiling {
-            sentences.push("--enable-profiling has no effect: there is no Go profiler in this program".into());
+            sentences
+                .push("--enable-profiling has no effect: there is no Go profiler in this program".into());
         }
         if !compatibility.ignore_dra_requests {
             sentences.push(
@@ -221,7 +259,10 @@ impl Options {
             );
         }
         if self.behaviour.batch_idle_duration > self.behaviour.batch_max_duration {
-            sentences.push("--batch-idle-duration is longer than --batch-max-duration, which ends every batch first".into());
+            sentences.push(
+                "--batch-idle-duration is longer than --batch-max-duration, which ends every batch first"
+                    .into(),
+            );
         }
         sentences
     }

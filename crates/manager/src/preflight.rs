@@ -51,7 +51,11 @@ pub(crate) enum Missing {
     /// Cluster API is served, but not all of it.
     TheirKinds { place: String, kinds: Vec<String> },
     /// There is no such Cluster.
-    Cluster { place: String, namespace: String, name: String },
+    Cluster {
+        place: String,
+        namespace: String,
+        name: String,
+    },
 }
 
 impl fmt::Display for Missing {
@@ -63,7 +67,10 @@ impl fmt::Display for Missing {
                 "{place}: the custom resources {} are missing; install them with `kubectl apply -f crds/`",
                 kinds.join(", ")
             ),
-            Self::ClusterApi { place, is_workload_too } => {
+            Self::ClusterApi {
+                place,
+                is_workload_too,
+            } => {
                 write!(
                     f,
                     "{place}: Cluster API ({CAPI_GROUP}/v1beta2 or v1beta1) isn't installed; install it with `clusterctl init`"
@@ -78,7 +85,11 @@ impl fmt::Display for Missing {
                 "{place}: Cluster API is installed, but its {} are missing; repair it with `clusterctl init` or `clusterctl upgrade apply`",
                 kinds.join(", ")
             ),
-            Self::Cluster { place, namespace, name } => write!(
+            Self::Cluster {
+                place,
+                namespace,
+                name,
+            } => write!(
                 f,
                 "{place}: there is no Cluster {namespace}/{name}; check --cluster-namespace and --cluster-name"
             ),
@@ -135,7 +146,10 @@ pub(crate) async fn wait(
         };
         let left = limit.saturating_sub(started.elapsed());
         if left.is_zero() {
-            return Err(Unprepared::Missing { waited: limit, missing });
+            return Err(Unprepared::Missing {
+                waited: limit,
+                missing,
+            });
         }
         for one in missing.iter().filter(|one| !told.contains(one)) {
             tracing::warn!("not ready yet, trying again for {}s: {one}", left.as_secs());
@@ -150,7 +164,12 @@ pub(crate) async fn wait(
 }
 
 /// One look at everything.
-async fn look(workload: &Subject, management: &Subject, wanted: &Wanted<'_>) -> Result<CapiVersion, Vec<Missing>> {
+async fn look(
+    workload: &Subject,
+    management: &Subject,
+    wanted: &Wanted<'_>,
+) -> Result<CapiVersion, Vec<Missing>> {
+    // Where it is one cluster, it is asked by one name, so that a request that fails is told once.
     let is_workload_too = workload.access.origin == management.access.origin;
     let (ours, theirs) = tokio::join!(our_kinds(workload), cluster(management, wanted, is_workload_too));
     match (ours, theirs) {
@@ -166,8 +185,13 @@ async fn look(workload: &Subject, management: &Subject, wanted: &Wanted<'_>) -> 
 async fn our_kinds(workload: &Subject) -> Result<(), Missing> {
     let mut kinds = Vec::new();
     for (group, version, plurals) in OURS {
-        let served = served(workload, &format!("{group}/{version}")).await?.unwrap_or_default();
-        for plural in plurals.iter().filter(|plural| !served.iter().any(|kind| kind == *plural)) {
+        let served = served(workload, &format!("{group}/{version}"))
+            .await?
+            .unwrap_or_default();
+        for plural in plurals
+            .iter()
+            .filter(|plural| !served.iter().any(|kind| kind == *plural))
+        {
             kinds.push(format!("{plural}.{group}"));
         }
     }
@@ -180,11 +204,18 @@ async fn our_kinds(workload: &Subject) -> Result<(), Missing> {
     })
 }
 
-async fn cluster(management: &Subject, wanted: &Wanted<'_>, is_workload_too: bool) -> Result<CapiVersion, Missing> {
+async fn cluster(
+    management: &Subject,
+    wanted: &Wanted<'_>,
+    is_workload_too: bool,
+) -> Result<CapiVersion, Missing> {
     let place = || management.access.as_role(Role::Management).to_string();
     let version = capi_version(management)
         .await?
-        .ok_or_else(|| Missing::ClusterApi { place: place(), is_workload_too })?;
+        .ok_or_else(|| Missing::ClusterApi {
+            place: place(),
+            is_workload_too,
+        })?;
     let (version, served) = version;
     let kinds: Vec<_> = THEIRS
         .iter()
@@ -192,7 +223,10 @@ async fn cluster(management: &Subject, wanted: &Wanted<'_>, is_workload_too: boo
         .map(|plural| format!("{plural}.{CAPI_GROUP}"))
         .collect();
     if !kinds.is_empty() {
-        return Err(Missing::TheirKinds { place: place(), kinds });
+        return Err(Missing::TheirKinds {
+            place: place(),
+            kinds,
+        });
     }
     let api: Api<Cluster> = Api::namespaced_with(management.client.clone(), wanted.namespace, &version);
     match within(management, api.get_opt(wanted.name)).await? {
@@ -219,7 +253,9 @@ async fn capi_version(management: &Subject) -> Result<Option<(CapiVersion, Vec<S
 async fn served(subject: &Subject, api_version: &str) -> Result<Option<Vec<String>>, Missing> {
     let request = async {
         match subject.client.list_api_group_resources(api_version).await {
-            Ok(list) => Ok(Some(list.resources.into_iter().map(|resource| resource.name).collect())),
+            Ok(list) => Ok(Some(
+                list.resources.into_iter().map(|resource| resource.name).collect(),
+            )),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error),
         }
@@ -227,7 +263,10 @@ async fn served(subject: &Subject, api_version: &str) -> Result<Option<Vec<Strin
     within(subject, request).await
 }
 
-async fn within<T>(subject: &Subject, request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Missing> {
+async fn within<T>(
+    subject: &Subject,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Missing> {
     let trouble = match timeout(ATTEMPT, request).await {
         Ok(Ok(answer)) => return Ok(answer),
         Ok(Err(error)) => Trouble::of(&error),
@@ -246,8 +285,14 @@ mod tests {
         let error = Unprepared::Missing {
             waited: Duration::from_secs(120),
             missing: vec![
-                Missing::OurKinds { place: place.clone(), kinds: vec!["nodepools.karpenter.sh".into()] },
-                Missing::ClusterApi { place, is_workload_too: true },
+                Missing::OurKinds {
+                    place: place.clone(),
+                    kinds: vec!["nodepools.karpenter.sh".into()],
+                },
+                Missing::ClusterApi {
+                    place,
+                    is_workload_too: true,
+                },
             ],
         };
         let text = error.to_string();

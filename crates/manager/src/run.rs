@@ -61,9 +61,18 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
         }
         other => other?,
     };
-    let metrics = Metrics::with_state_series(&registry, state_series(options)).context("metrics can't be registered")?;
+    let metrics = Metrics::with_state_series(&registry, state_series(options))
+        .context("metrics can't be registered")?;
     let give_back = CancellationToken::new();
-    start_operator(options, &access, scope, metrics, &readiness, &mut supervisor, [&stop, &give_back])?;
+    start_operator(
+        options,
+        &access,
+        scope,
+        metrics,
+        &readiness,
+        &mut supervisor,
+        [&stop, &give_back],
+    )?;
     let first = tokio::select! {
         ended = supervisor.next_end() => Some(ended),
         () = signals.next() => None,
@@ -90,12 +99,22 @@ async fn serve_http(
     );
     if let Some(listener) = health.await? {
         let router = serve::health(supervisor.pulse(), readiness.clone());
-        supervisor.start("health server", async move { axum::serve(listener, router).await });
+        supervisor.start(
+            "health server",
+            async move { axum::serve(listener, router).await },
+        );
     }
-    let metrics = serve::listen(serving.bind_address, serving.metrics_port, "--metrics-port, METRICS_PORT");
+    let metrics = serve::listen(
+        serving.bind_address,
+        serving.metrics_port,
+        "--metrics-port, METRICS_PORT",
+    );
     if let Some(listener) = metrics.await? {
         let router = serve::metrics(registry.clone());
-        supervisor.start("metrics server", async move { axum::serve(listener, router).await });
+        supervisor.start(
+            "metrics server",
+            async move { axum::serve(listener, router).await },
+        );
     }
     Ok(())
 }
@@ -110,7 +129,7 @@ impl Accesses {
         let workload = Access::load(Role::Workload, options.clusters.kubeconfig.as_deref()).await?;
         let management = match options.clusters.cluster_api_kubeconfig.as_deref() {
             Some(path) => Access::load(Role::Management, Some(path)).await?,
-            None => workload.as_role(Role::Management),
+            None => workload.clone(),
         };
         Ok(Self { workload, management })
     }
@@ -124,7 +143,11 @@ async fn prepare(options: &Options, access: &Accesses, stop: &CancellationToken)
     let wanted = Wanted { namespace, name };
     let limit = options.clusters.startup_timeout;
     let version = preflight::wait(&workload, &management, &wanted, limit, stop).await?;
-    tracing::info!("{} and {} are ready, Cluster API is talked in {version}", access.workload, access.management);
+    let management = access.management.as_role(Role::Management);
+    tracing::info!(
+        "{} and {management} are ready, Cluster API is talked in {version}",
+        access.workload
+    );
     Ok(Scope {
         namespace: namespace.clone(),
         cluster: name.clone(),
@@ -187,7 +210,13 @@ fn elect(
     let namespace = options.election.leader_election_namespace.clone();
     let namespace = namespace.unwrap_or_else(|| lease_namespace(&access.workload.origin));
     let candidate = Candidate::new(identity(), Timing::DEFAULT);
-    let election = Election::new(access.workload.client()?, namespace, name, candidate, announcement);
+    let election = Election::new(
+        access.workload.client()?,
+        namespace,
+        name,
+        candidate,
+        announcement,
+    );
     supervisor.start(ELECTION, election.run(give_back));
     Ok(())
 }
@@ -214,7 +243,7 @@ async fn end(
 ) -> anyhow::Result<()> {
     match &first {
         None => tracing::info!("ending: waiting for reconciles that are under way"),
-        Some(ended) => tracing::error!("{ended}"),
+        Some(ended) => tracing::error!("ending because of this: {ended}"),
     }
     stop.cancel();
     let lost = first.as_ref().is_some_and(lost_leadership);
@@ -227,7 +256,7 @@ async fn end(
     let _ = supervisor.end_of(ELECTION, GIVING_BACK).await;
     let failed = operator.filter(|ended| !matches!(ended.ending, Ending::Done));
     match (first, failed) {
-        (Some(ended), _) => Err(anyhow!("ended because of this: {ended}")),
+        (Some(ended), _) => Err(anyhow!("ended: {ended}")),
         (None, Some(ended)) => Err(anyhow!("{ended}")),
         (None, None) => {
             tracing::info!("ended");

@@ -23,14 +23,22 @@ pub(crate) struct PortTaken {
 }
 
 /// Listens on a port; 0 is no port.
-pub(crate) async fn listen(address: IpAddr, port: u16, flag: &'static str) -> Result<Option<TcpListener>, PortTaken> {
+pub(crate) async fn listen(
+    address: IpAddr,
+    port: u16,
+    flag: &'static str,
+) -> Result<Option<TcpListener>, PortTaken> {
     if port == 0 {
         return Ok(None);
     }
     let address = SocketAddr::new(address, port);
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(Some(listener)),
-        Err(source) => Err(PortTaken { address, flag, source }),
+        Err(source) => Err(PortTaken {
+            address,
+            flag,
+            source,
+        }),
     }
 }
 
@@ -48,7 +56,9 @@ impl Readiness {
     }
 
     fn answer(&self) -> Result<(), &'static str> {
-        self.0.get().map_or(Err("waiting for the clusters"), |question| question())
+        self.0
+            .get()
+            .map_or(Err("waiting for the clusters"), |question| question())
     }
 }
 
@@ -70,7 +80,10 @@ async fn alive(State(health): State<Health>) -> impl IntoResponse {
     if health.pulse.is_beating() {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "the supervisor doesn't respond\n")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the supervisor doesn't respond\n",
+        )
     }
 }
 
@@ -88,7 +101,11 @@ pub(crate) fn metrics(registry: Registry) -> Router {
 
 async fn scrape(State(registry): State<Registry>) -> impl IntoResponse {
     match TextEncoder::new().encode_to_string(&registry.gather()) {
-        Ok(text) => (StatusCode::OK, [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text),
+        Ok(text) => (
+            StatusCode::OK,
+            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
+            text,
+        ),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
@@ -137,7 +154,13 @@ mod tests {
         assert_eq!((status, body.as_str()), (503, "waiting for the clusters\n"));
         let synced = Arc::new(AtomicBool::new(false));
         let asked = synced.clone();
-        readiness.ask(move || if asked.load(Ordering::SeqCst) { Ok(()) } else { Err("caches are not in sync") });
+        readiness.ask(move || {
+            if asked.load(Ordering::SeqCst) {
+                Ok(())
+            } else {
+                Err("caches are not in sync")
+            }
+        });
         let (status, _, body) = request(address, "/readyz").await;
         assert_eq!((status, body.as_str()), (503, "caches are not in sync\n"));
         assert_eq!(request(address, "/healthz").await.0, 200);
@@ -165,15 +188,24 @@ mod tests {
         assert_eq!(status, 200);
         assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
         assert!(body.contains("# TYPE karpenter_build_info gauge"), "{body}");
-        assert!(body.contains("karpenter_capi_watch_errors_total{kind=\"Machine\"} 1"), "{body}");
+        assert!(
+            body.contains("karpenter_capi_watch_errors_total{kind=\"Machine\"} 1"),
+            "{body}"
+        );
     }
 
     #[tokio::test]
     async fn a_port_that_is_taken_is_named_with_its_flag_on_one_line() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = taken.local_addr().unwrap();
-        let error = listen(address.ip(), address.port(), "--metrics-port").await.unwrap_err().to_string();
-        assert!(error.contains(&address.to_string()) && error.contains("--metrics-port"), "{error}");
+        let error = listen(address.ip(), address.port(), "--metrics-port")
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&address.to_string()) && error.contains("--metrics-port"),
+            "{error}"
+        );
         assert_eq!(error.lines().count(), 1);
         assert!(listen(address.ip(), 0, "--metrics-port").await.unwrap().is_none());
     }

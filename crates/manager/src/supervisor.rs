@@ -41,7 +41,10 @@ impl fmt::Display for Ended {
             Ending::Done => write!(f, "task {task} ended although nobody asked it to"),
             Ending::Failed(error) => write!(f, "{error:#}"),
             Ending::Panicked(message) => {
-                write!(f, "task {task} panicked: {message}; this is a defect, please report it with the lines above")
+                write!(
+                    f,
+                    "task {task} panicked: {message}; this is a defect, please report it with the lines above"
+                )
             }
             Ending::Cancelled => write!(f, "task {task} was cancelled"),
         }
@@ -58,7 +61,9 @@ impl Pulse {
     }
 
     fn is_beating_at(&self, now: Instant) -> bool {
-        self.0.lock().is_some_and(|beat| now.saturating_duration_since(beat) < DEAD_AFTER)
+        self.0
+            .lock()
+            .is_some_and(|beat| now.saturating_duration_since(beat) < DEAD_AFTER)
     }
 }
 
@@ -190,11 +195,28 @@ mod tests {
     async fn waiting_for_a_task_is_bounded() {
         let mut supervisor = Supervisor::new();
         supervisor.start("steady", forever());
-        assert!(supervisor.end_of("steady", Duration::from_millis(50)).await.is_none());
+        assert!(
+            supervisor
+                .end_of("steady", Duration::from_millis(50))
+                .await
+                .is_none()
+        );
         supervisor.start("short", async { anyhow::Ok(()) });
         let ended = supervisor.end_of("short", Duration::from_secs(60)).await;
-        assert!(matches!(ended, Some(Ended { task: "short", ending: Ending::Done })));
-        assert!(supervisor.end_of("short", Duration::from_secs(60)).await.is_none(), "it has ended before");
+        assert!(matches!(
+            ended,
+            Some(Ended {
+                task: "short",
+                ending: Ending::Done
+            })
+        ));
+        assert!(
+            supervisor
+                .end_of("short", Duration::from_secs(60))
+                .await
+                .is_none(),
+            "it has ended before"
+        );
     }
 
     #[tokio::test]
@@ -206,6 +228,9 @@ mod tests {
         assert!(pulse.is_beating_at(started));
         assert!(!pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)));
         assert!(timeout(3 * BEAT, supervisor.next_end()).await.is_err());
-        assert!(pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)), "it has beaten since");
+        assert!(
+            pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)),
+            "it has beaten since"
+        );
     }
 }

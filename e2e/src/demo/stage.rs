@@ -121,8 +121,8 @@ fn workloads() -> Vec<Deployment> {
     let batch = workload::deployment(NAMESPACE, "batch", 0, &[("cpu", "3500m"), ("memory", "4Gi")]);
     vec![
         web,
-        selecting(api, "topology.kubernetes.io/zone", "zone-b"),
-        cache,
+        api,
+        selecting(cache, "topology.kubernetes.io/zone", "zone-b"),
         tolerating(selecting(batch, "karpenter.sh/nodepool", BATCH)),
     ]
 }

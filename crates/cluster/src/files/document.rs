@@ -266,4 +266,14 @@ mod tests {
     fn json_with_tabs_is_read() {
         assert_eq!(parse("{\n\t\"a\": 1\n}").unwrap(), serde_json::json!({ "a": 1 }));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "([-a-z0-9:{}\\[\\],'\"#|>&* \\n\\t]|---\\n|: |- |ä|\\r\\n){0,60}") {
+            for document in documents(&text) {
+                _ = parse(document.text);
+                _ = line_of(document.text, &[Step::Key("a".to_owned()), Step::Index(1)]);
+            }
+        }
+    }
 }

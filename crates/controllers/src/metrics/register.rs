@@ -10,15 +10,16 @@ use prometheus::{
 
 /// Upstream's buckets for durations, in seconds.
 pub(super) const DURATION_BUCKETS: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
-    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
-    120.0, 150.0, 300.0, 450.0, 600.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
+    1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0,
+    50.0, 60.0, 120.0, 150.0, 300.0, 450.0, 600.0,
 ];
 
 /// Buckets of controller-runtime for a reconcile, in seconds.
 pub(super) const RECONCILE_BUCKETS: &[f64] = &[
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
-    1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
+    1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0,
+    50.0, 60.0,
 ];
 
 /// Where families are registered, if anywhere.
@@ -29,7 +30,9 @@ pub(super) struct Register<'a> {
 
 impl<'a> Register<'a> {
     pub(super) fn new(registry: &'a Registry) -> Self {
-        Self { registry: Some(registry) }
+        Self {
+            registry: Some(registry),
+        }
     }
 
     pub(super) fn unregistered() -> Self {
@@ -100,7 +103,10 @@ where
 }
 
 /// A count as a gauge's value; exact up to 2⁵³.
-#[expect(clippy::cast_precision_loss, reason = "gauges are floats by the format; counts stay far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "gauges are floats by the format; counts stay far below 2^53"
+)]
 pub(super) fn count(number: usize) -> f64 {
     number as f64
 }

@@ -101,7 +101,10 @@ impl Metrics {
 
     /// How many keys wait in a work queue.
     pub fn queue_depth(&self, name: &str, depth: usize) {
-        self.running.queue_depth.with_label_values(&[name]).set(count(depth));
+        self.running
+            .queue_depth
+            .with_label_values(&[name])
+            .set(count(depth));
     }
 
     /// A watch of a kind, or its list, failed. It counts as failing until [`Metrics::watch_recovered`].

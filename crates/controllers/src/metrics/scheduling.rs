@@ -81,7 +81,12 @@ impl Drop for SchedulingRun<'_> {
 
 impl Metrics {
     /// A simulation begins, with so many pods.
-    pub fn scheduling_started(&self, controller: &str, scheduling_id: &str, pods: usize) -> SchedulingRun<'_> {
+    pub fn scheduling_started(
+        &self,
+        controller: &str,
+        scheduling_id: &str,
+        pods: usize,
+    ) -> SchedulingRun<'_> {
         let series = &self.scheduling;
         let labels = [controller.to_owned(), scheduling_id.to_owned()];
         let run = SchedulingRun {

@@ -20,38 +20,104 @@ const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 /// Upstream Karpenter's and controller-runtime's names, types and labels, then ours. Upstream has
 /// `karpenter_nodes_termination_duration_seconds` as a summary.
 const TABLE: &[(&str, MetricType, &[&str])] = &[
-    ("karpenter_build_info", GAUGE, &["version", "goversion", "goarch", "commit"]),
+    (
+        "karpenter_build_info",
+        GAUGE,
+        &["version", "goversion", "goarch", "commit"],
+    ),
     ("karpenter_cluster_state_node_count", GAUGE, &[]),
     ("karpenter_cluster_state_synced", GAUGE, &[]),
     ("karpenter_cluster_state_unsynced_time_seconds", GAUGE, &[]),
-    ("karpenter_nodeclaims_created_total", COUNTER, &["reason", "nodepool", "min_values_relaxed"]),
+    (
+        "karpenter_nodeclaims_created_total",
+        COUNTER,
+        &["reason", "nodepool", "min_values_relaxed"],
+    ),
     (
         "karpenter_nodeclaims_disrupted_total",
         COUNTER,
-        &["reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"],
+        &[
+            "reason",
+            "nodepool",
+            "capacity_type",
+            "consolidation_policy",
+            "termination_mode",
+        ],
     ),
-    ("karpenter_nodeclaims_terminated_total", COUNTER, &["nodepool", "capacity_type", "zone"]),
-    ("karpenter_nodeclaims_termination_duration_seconds", HISTOGRAM, &["nodepool"]),
+    (
+        "karpenter_nodeclaims_terminated_total",
+        COUNTER,
+        &["nodepool", "capacity_type", "zone"],
+    ),
+    (
+        "karpenter_nodeclaims_termination_duration_seconds",
+        HISTOGRAM,
+        &["nodepool"],
+    ),
     ("karpenter_nodepools_limit", GAUGE, &["resource_type", "nodepool"]),
     ("karpenter_nodepools_usage", GAUGE, &["resource_type", "nodepool"]),
     ("karpenter_nodes_created_total", COUNTER, &["nodepool", "zone"]),
     ("karpenter_nodes_drained_total", COUNTER, &["nodepool"]),
     ("karpenter_nodes_terminated_total", COUNTER, &["nodepool", "zone"]),
-    ("karpenter_nodes_termination_duration_seconds", HISTOGRAM, &["nodepool"]),
+    (
+        "karpenter_nodes_termination_duration_seconds",
+        HISTOGRAM,
+        &["nodepool"],
+    ),
     ("karpenter_pods_drained_total", COUNTER, &["reason"]),
     ("karpenter_pods_eviction_requests_total", COUNTER, &["code"]),
-    ("karpenter_pods_scheduling_decision_duration_seconds", HISTOGRAM, &[]),
+    (
+        "karpenter_pods_scheduling_decision_duration_seconds",
+        HISTOGRAM,
+        &[],
+    ),
     ("karpenter_scheduler_ignored_pods_count", GAUGE, &[]),
-    ("karpenter_scheduler_queue_depth", GAUGE, &["controller", "scheduling_id"]),
-    ("karpenter_scheduler_scheduling_duration_seconds", HISTOGRAM, &["controller"]),
-    ("karpenter_scheduler_unfinished_work_seconds", GAUGE, &["controller", "scheduling_id"]),
-    ("karpenter_scheduler_unschedulable_pods_count", GAUGE, &["controller"]),
-    ("controller_runtime_reconcile_errors_total", COUNTER, &["controller"]),
-    ("controller_runtime_reconcile_time_seconds", HISTOGRAM, &["controller"]),
-    ("controller_runtime_reconcile_total", COUNTER, &["controller", "result"]),
+    (
+        "karpenter_scheduler_queue_depth",
+        GAUGE,
+        &["controller", "scheduling_id"],
+    ),
+    (
+        "karpenter_scheduler_scheduling_duration_seconds",
+        HISTOGRAM,
+        &["controller"],
+    ),
+    (
+        "karpenter_scheduler_unfinished_work_seconds",
+        GAUGE,
+        &["controller", "scheduling_id"],
+    ),
+    (
+        "karpenter_scheduler_unschedulable_pods_count",
+        GAUGE,
+        &["controller"],
+    ),
+    (
+        "controller_runtime_reconcile_errors_total",
+        COUNTER,
+        &["controller"],
+    ),
+    (
+        "controller_runtime_reconcile_time_seconds",
+        HISTOGRAM,
+        &["controller"],
+    ),
+    (
+        "controller_runtime_reconcile_total",
+        COUNTER,
+        &["controller", "result"],
+    ),
     ("workqueue_depth", GAUGE, &["name"]),
-    ("karpenter_capi_machine_deployment_claims", GAUGE, &["namespace", "machine_deployment"]),
-    ("karpenter_capi_machine_deployment_replicas", GAUGE, &["namespace", "machine_deployment"]),
+    (
+        "karpenter_capi_machine_deployment_claims",
+        GAUGE,
+        &["namespace", "machine_deployment"],
+    ),
+    (
+        "karpenter_capi_machine_deployment_replicas",
+        GAUGE,
+        &["namespace", "machine_deployment"],
+    ),
     (
         "karpenter_capi_machine_deployment_unavailable",
         GAUGE,
@@ -99,7 +165,12 @@ fn deleted_since<K: Resource>(mut object: K, ago: SignedDuration) -> K {
 }
 
 /// Everything once.
-fn exercise<'a>(metrics: &'a Metrics, pool: &str, deployment: &str, scheduling_id: &str) -> SchedulingRun<'a> {
+fn exercise<'a>(
+    metrics: &'a Metrics,
+    pool: &str,
+    deployment: &str,
+    scheduling_id: &str,
+) -> SchedulingRun<'a> {
     let claim = deleted_since(claim(pool), SignedDuration::from_secs(45));
     let node = deleted_since(node(pool), SignedDuration::from_secs(30));
     metrics.node_claim_created(&claim, "provisioned");
@@ -137,7 +208,10 @@ fn value(registry: &Registry, name: &str, labels: &[(&str, &str)]) -> Option<f64
         .iter()
         .filter(|series| labels.iter().all(|(label, value)| has(series, label, value)));
     let series = found.next()?;
-    assert!(found.next().is_none(), "{name} has several series with {labels:?}");
+    assert!(
+        found.next().is_none(),
+        "{name} has several series with {labels:?}"
+    );
     Some(match family.get_field_type() {
         MetricType::COUNTER => series.get_counter().get_value(),
         MetricType::GAUGE => series.get_gauge().get_value(),
@@ -147,7 +221,11 @@ fn value(registry: &Registry, name: &str, labels: &[(&str, &str)]) -> Option<f64
 }
 
 fn series_count(registry: &Registry) -> usize {
-    registry.gather().iter().map(|family| family.get_metric().len()).sum()
+    registry
+        .gather()
+        .iter()
+        .map(|family| family.get_metric().len())
+        .sum()
 }
 
 #[test]
@@ -188,7 +266,10 @@ fn buckets_are_upstreams() {
     let family = family(&registry, "karpenter_nodes_termination_duration_seconds").unwrap();
     let histogram = family.get_metric()[0].get_histogram();
     let below = |bound: f64| {
-        let bucket = histogram.get_bucket().iter().find(|bucket| bucket.upper_bound() >= bound);
+        let bucket = histogram
+            .get_bucket()
+            .iter()
+            .find(|bucket| bucket.upper_bound() >= bound);
         bucket.unwrap().cumulative_count()
     };
     assert_eq!((below(25.0), below(40.0)), (0, 1));
@@ -203,33 +284,55 @@ fn labels_come_from_the_object() {
     assert_eq!(
         seen(
             "karpenter_nodeclaims_created_total",
-            &[("reason", "provisioned"), ("nodepool", "default"), ("min_values_relaxed", "true")]
+            &[
+                ("reason", "provisioned"),
+                ("nodepool", "default"),
+                ("min_values_relaxed", "true")
+            ]
         ),
         Some(1.0)
     );
     assert_eq!(
         seen(
             "karpenter_nodeclaims_terminated_total",
-            &[("nodepool", "default"), ("capacity_type", "spot"), ("zone", "zone-a")]
+            &[
+                ("nodepool", "default"),
+                ("capacity_type", "spot"),
+                ("zone", "zone-a")
+            ]
         ),
         Some(1.0)
     );
     assert_eq!(
-        seen("karpenter_nodes_terminated_total", &[("nodepool", "default"), ("zone", "zone-a")]),
+        seen(
+            "karpenter_nodes_terminated_total",
+            &[("nodepool", "default"), ("zone", "zone-a")]
+        ),
         Some(1.0)
     );
 }
 
 #[test]
 fn the_grace_period_gives_the_termination_mode() {
-    for (period, mode) in [(None, "graceful"), (Some("1h"), "eventual"), (Some("0s"), "forceful")] {
+    for (period, mode) in [
+        (None, "graceful"),
+        (Some("1h"), "eventual"),
+        (Some("0s"), "forceful"),
+    ] {
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         let mut claim = claim("default");
         claim.spec.termination_grace_period = period.map(Into::into);
         metrics.node_claim_disrupted(&claim, "expired", "WhenEmpty");
-        let labels = [("termination_mode", mode), ("consolidation_policy", "WhenEmpty"), ("capacity_type", "spot")];
-        assert_eq!(value(&registry, "karpenter_nodeclaims_disrupted_total", &labels), Some(1.0));
+        let labels = [
+            ("termination_mode", mode),
+            ("consolidation_policy", "WhenEmpty"),
+            ("capacity_type", "spot"),
+        ];
+        assert_eq!(
+            value(&registry, "karpenter_nodeclaims_disrupted_total", &labels),
+            Some(1.0)
+        );
     }
 }
 
@@ -248,7 +351,10 @@ fn series_of_objects_that_come_and_go_do_not_pile_up() {
         metrics.forget_machine_deployment("capi", &name);
     }
     assert_eq!(series_count(&registry), before);
-    assert_eq!(value(&registry, "karpenter_nodepools_limit", &[("nodepool", "stays")]), Some(100.0));
+    assert_eq!(
+        value(&registry, "karpenter_nodepools_limit", &[("nodepool", "stays")]),
+        Some(100.0)
+    );
 }
 
 #[test]
@@ -259,10 +365,20 @@ fn a_limit_that_is_taken_away_ends() {
     metrics.node_pool_resources("b", [("cpu", 1.0)], [("memory", 30.0)]);
     metrics.node_pool_resources("a", [("cpu", 2.0)], [("cpu", 11.0)]);
     let limit = |pool, resource| {
-        value(&registry, "karpenter_nodepools_limit", &[("nodepool", pool), ("resource_type", resource)])
+        value(
+            &registry,
+            "karpenter_nodepools_limit",
+            &[("nodepool", pool), ("resource_type", resource)],
+        )
     };
-    assert_eq!((limit("a", "cpu"), limit("a", "memory"), limit("b", "memory")), (Some(11.0), None, Some(30.0)));
-    assert_eq!(value(&registry, "karpenter_nodepools_usage", &[("nodepool", "a")]), Some(2.0));
+    assert_eq!(
+        (limit("a", "cpu"), limit("a", "memory"), limit("b", "memory")),
+        (Some(11.0), None, Some(30.0))
+    );
+    assert_eq!(
+        value(&registry, "karpenter_nodepools_usage", &[("nodepool", "a")]),
+        Some(2.0)
+    );
 }
 
 #[test]
@@ -270,7 +386,13 @@ fn a_machine_deployment_has_one_reason_at_a_time() {
     let registry = Registry::new();
     let metrics = Metrics::new(&registry).unwrap();
     let name = "karpenter_capi_machine_deployment_unavailable";
-    let reason = |reason| value(&registry, name, &[("reason", reason), ("machine_deployment", "small")]);
+    let reason = |reason| {
+        value(
+            &registry,
+            name,
+            &[("reason", reason), ("machine_deployment", "small")],
+        )
+    };
     metrics.machine_deployment_unavailable("capi", "other", Some("Paused"));
     metrics.machine_deployment_unavailable("capi", "small", Some("MaxSize"));
     assert_eq!((reason("MaxSize"), reason("Paused")), (Some(1.0), None));
@@ -278,7 +400,10 @@ fn a_machine_deployment_has_one_reason_at_a_time() {
     assert_eq!((reason("MaxSize"), reason("Paused")), (None, Some(1.0)));
     metrics.machine_deployment_unavailable("capi", "small", None);
     assert_eq!((reason("MaxSize"), reason("Paused")), (None, None));
-    assert_eq!(value(&registry, name, &[("machine_deployment", "other")]), Some(1.0));
+    assert_eq!(
+        value(&registry, name, &[("machine_deployment", "other")]),
+        Some(1.0)
+    );
 }
 
 #[test]
@@ -287,16 +412,36 @@ fn a_lasting_failure_keeps_its_gauge_up_however_rarely_it_is_tried() {
     let metrics = Metrics::new(&registry).unwrap();
     let kind = [("kind", "Machine")];
     metrics.watch_recovered("Machine");
-    assert_eq!(value(&registry, "karpenter_capi_watch_errors_total", &kind), Some(0.0));
+    assert_eq!(
+        value(&registry, "karpenter_capi_watch_errors_total", &kind),
+        Some(0.0)
+    );
     metrics.watch_failed("Machine");
     metrics.reconcile_failing("node", 3);
     assert_eq!(value(&registry, "karpenter_capi_watch_failing", &kind), Some(1.0));
-    assert_eq!(value(&registry, "karpenter_capi_reconcile_failing", &[("controller", "node")]), Some(3.0));
+    assert_eq!(
+        value(
+            &registry,
+            "karpenter_capi_reconcile_failing",
+            &[("controller", "node")]
+        ),
+        Some(3.0)
+    );
     metrics.watch_recovered("Machine");
     metrics.reconcile_failing("node", 0);
     assert_eq!(value(&registry, "karpenter_capi_watch_failing", &kind), Some(0.0));
-    assert_eq!(value(&registry, "karpenter_capi_watch_errors_total", &kind), Some(1.0));
-    assert_eq!(value(&registry, "karpenter_capi_reconcile_failing", &[("controller", "node")]), Some(0.0));
+    assert_eq!(
+        value(&registry, "karpenter_capi_watch_errors_total", &kind),
+        Some(1.0)
+    );
+    assert_eq!(
+        value(
+            &registry,
+            "karpenter_capi_reconcile_failing",
+            &[("controller", "node")]
+        ),
+        Some(0.0)
+    );
 }
 
 #[test]
@@ -304,11 +449,27 @@ fn errors_count_as_reconciles_too() {
     let registry = Registry::new();
     let metrics = Metrics::new(&registry).unwrap();
     metrics.reconciled("node", "success", Duration::ZERO);
-    assert_eq!(value(&registry, "controller_runtime_reconcile_errors_total", &[]), Some(0.0));
+    assert_eq!(
+        value(&registry, "controller_runtime_reconcile_errors_total", &[]),
+        Some(0.0)
+    );
     metrics.reconciled("node", "error", Duration::ZERO);
-    assert_eq!(value(&registry, "controller_runtime_reconcile_errors_total", &[]), Some(1.0));
-    assert_eq!(value(&registry, "controller_runtime_reconcile_total", &[("result", "error")]), Some(1.0));
-    assert_eq!(value(&registry, "controller_runtime_reconcile_time_seconds", &[]), Some(2.0));
+    assert_eq!(
+        value(&registry, "controller_runtime_reconcile_errors_total", &[]),
+        Some(1.0)
+    );
+    assert_eq!(
+        value(
+            &registry,
+            "controller_runtime_reconcile_total",
+            &[("result", "error")]
+        ),
+        Some(1.0)
+    );
+    assert_eq!(
+        value(&registry, "controller_runtime_reconcile_time_seconds", &[]),
+        Some(2.0)
+    );
 }
 
 #[test]
@@ -316,7 +477,26 @@ fn gauges_that_mirror_objects_can_be_hidden() {
     let registry = Registry::new();
     let metrics = Metrics::with_state_series(&registry, StateSeries::Hidden).unwrap();
     let _run = exercise(&metrics, "default", "small", "1");
-    let names: BTreeSet<_> = registry.gather().iter().map(|family| family.name().to_owned()).collect();
-    assert!(!names.iter().any(|name| name.contains("nodepools_") || name.contains("machine_deployment_")));
+    let names: BTreeSet<_> = registry
+        .gather()
+        .iter()
+        .map(|family| family.name().to_owned())
+        .collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.contains("nodepools_") || name.contains("machine_deployment_"))
+    );
     assert!(names.contains("karpenter_nodeclaims_created_total"));
+}
+
+#[test]
+fn the_documentation_names_every_metric_with_its_type_and_labels() {
+    let page = include_str!("../../../../docs/metrics.md");
+    for (name, kind, labels) in TABLE {
+        let kind = format!("{kind:?}").to_lowercase();
+        let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
+        let row = format!("| `{name}` | {kind} | {}", labels.join(", "));
+        assert!(page.lines().any(|line| line.starts_with(&row)), "docs/metrics.md has no row that begins with {row}");
+    }
 }

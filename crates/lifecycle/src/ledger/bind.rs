@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 
 /// Appends the bindings that are due.
 pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
-    record(observed, step);
     let Some(deployment) = observed.machine_deployment else { return };
     if deployment.paused.is_some() || deployment.deleting {
         return;
@@ -20,7 +19,7 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
         if room <= 0 {
             break;
         }
-        let Some(position) = machines.iter().position(|machine| made_for(machine, claim)) else { continue };
+        let Some(position) = position(observed, &machines, claim) else { continue };
         let machine = machines.remove(position);
         step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
         step.writes.push(Write::RecordMachine { claim: claim.claim.clone(), machine: machine.machine.name.clone() });
@@ -29,7 +28,7 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
 }
 
 /// A Machine that carries a claim which doesn't name it: the second half of a binding that was cut off.
-fn record(observed: &Observed<'_>, step: &mut Step) {
+pub(super) fn record(observed: &Observed<'_>, step: &mut Step) {
     for claim in observed.claims {
         if let Some(machine) = observed.machine_of(claim)
             && claim.machine.as_ref() != Some(&machine.machine.name)
@@ -64,7 +63,7 @@ fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
 /// lives if it can.
 fn waiting<'a>(observed: &'a Observed<'_>) -> Vec<&'a ClaimView> {
     let mut claims: Vec<_> = unbound_entries(observed).collect();
-    claims.sort_by_key(|claim| (claim.deleting, claim.created, claim.claim.uid.clone()));
+    claims.sort_by_key(|claim| (claim.deleting, claim.adopts.is_none(), claim.created, claim.claim.uid.clone()));
     // A claim that lost its Machine ends; only then may its remake be bound to it, to be given back.
     claims.retain(|claim| claim.deleting || claim.machine.is_none());
     claims
@@ -78,8 +77,26 @@ pub(super) fn unbound_entries<'a>(observed: &'a Observed<'_>) -> impl Iterator<I
     })
 }
 
+/// Which of the Machines the claim gets.
+fn position(observed: &Observed<'_>, machines: &[&MachineView], claim: &ClaimView) -> Option<usize> {
+    if let Some(uid) = &claim.adopts {
+        return machines.iter().position(|machine| machine.machine.uid == *uid);
+    }
+    let newest = observed.newest_set().map(|set| set.name.as_str());
+    let is_free = |machine: &&MachineView| !is_wanted_for_adoption(observed, machine);
+    if claim.replaces.is_some() {
+        // The oldest of the newest revision: the one that came in the place of the Machine that went.
+        return machines.iter().rposition(|machine| is_free(machine) && machine.machine_set.as_deref() == newest);
+    }
+    machines.iter().position(|machine| is_free(machine) && made_for(machine, claim))
+}
+
+fn is_wanted_for_adoption(observed: &Observed<'_>, machine: &MachineView) -> bool {
+    observed.claims.iter().any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
+}
+
 /// A Machine that is much older than the claim was there before it, for somebody else.
 fn made_for(machine: &MachineView, claim: &ClaimView) -> bool {
     let earliest = claim.created.saturating_sub(MACHINE_MAY_PRECEDE_CLAIM);
-    claim.takes_over || earliest.map_or(true, |earliest| machine.created >= earliest)
+    earliest.map_or(true, |earliest| machine.created >= earliest)
 }

@@ -6,15 +6,7 @@ use std::cmp::Reverse;
 
 /// Ends the claims that can't be served, or whose Machine is lost.
 pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
-    for claim in observed.claims.iter().filter(|claim| !claim.deleting && claim.machine.is_some()) {
-        match observed.machine_of(claim) {
-            None => end(step, claim, EndReason::MachineLost, "its Machine is gone"),
-            Some(machine) if machine.deleting => {
-                end(step, claim, EndReason::MachineLost, &format!("Machine {} is being deleted", machine.machine.name));
-            }
-            Some(_) => {}
-        }
-    }
+    end_lost(observed, step);
     let Some(deployment) = observed.machine_deployment else {
         for claim in entering(observed) {
             end(step, claim, EndReason::InsufficientCapacity, "its MachineDeployment is gone");
@@ -34,6 +26,26 @@ pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
         }
     }
     end_surplus(observed, step);
+}
+
+/// Ends claims whose Machine somebody else took. One whose Machine a roll-out replaces ends when its successor has its place.
+fn end_lost(observed: &Observed<'_>, step: &mut Step) {
+    for claim in observed.claims.iter().filter(|claim| !claim.deleting && claim.machine.is_some()) {
+        match observed.machine_of(claim) {
+            None => end(step, claim, EndReason::MachineLost, "its Machine is gone"),
+            Some(machine) if machine.deleting => match super::roll_out::succession(observed, claim, machine) {
+                super::roll_out::Succession::Not => {
+                    end(step, claim, EndReason::MachineLost, &format!("Machine {} is being deleted", machine.machine.name));
+                }
+                super::roll_out::Succession::Pending => {}
+                super::roll_out::Succession::Done => {
+                    let message = format!("a roll-out replaces Machine {}", machine.machine.name);
+                    end(step, claim, EndReason::ReplacedByRollOut, &message);
+                }
+            },
+            Some(_) => {}
+        }
+    }
 }
 
 /// Somebody lowered the number below that of our claims: as many claims without a Machine end as are too many, newest first.
@@ -89,6 +101,7 @@ pub(super) fn enter(observed: &Observed<'_>, step: &mut Step) {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed(entries, []),
         replicas: Some(deployment.replicas + super::observed::count(claims.iter())),
+        end_pause: false,
     });
 }
 
@@ -98,12 +111,13 @@ fn entering<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimVie
     observed.claims.iter().filter(move |claim| {
         !claim.deleting
             && claim.machine.is_none()
-            && !claim.takes_over
+            && claim.adopts.is_none()
+            && claim.replaces.is_none()
             && !ledger.is_some_and(|ledger| ledger.contains(&claim.entry))
             && observed.machine_of(claim).is_none()
     })
 }
 
-fn end(step: &mut Step, claim: &ClaimView, reason: EndReason, message: &str) {
+pub(super) fn end(step: &mut Step, claim: &ClaimView, reason: EndReason, message: &str) {
     step.writes.push(Write::EndClaim { claim: claim.claim.clone(), reason, message: message.to_owned() });
 }

@@ -26,7 +26,8 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
             // Lowering would hit another Machine: let this one be remade, and give the remake back when the revisions are one again.
             drained && !observed.lowering_takes(machine)
         } else {
-            observed.settled()
+            // In a roll-out the numbers only settle when it is over, and it waits for this very Machine.
+            observed.settled() || drained && observed.rolling_out()
         };
         if release {
             step.writes.push(Write::ReleaseHook { machine: machine.machine.clone() });
@@ -46,7 +47,7 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     let due: Vec<(&MachineView, &ClaimView)> = held(observed)
         .filter(|machine| machine.acknowledged && observed.lowering_takes(machine))
         .filter_map(|machine| observed.claim_of(machine).map(|claim| (machine, claim)))
-        .filter(|(_, claim)| claim.deleting && claim.drained && deployment.ledger.contains(&claim.entry))
+        .filter(|(_, claim)| claim.deleting && claim.drained && !claim.keeps_machine && observed.is_counted(claim))
         .collect();
     // Somebody else's deletion is judged by numbers that must be current.
     let due: Vec<_> = due.into_iter().filter(|(machine, _)| machine.drain_excluded || deployment.observed).collect();
@@ -60,6 +61,7 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], due.iter().map(|(_, claim)| &claim.entry)),
         replicas: (lowered > 0).then_some((deployment.replicas - lowered).max(0)),
+        end_pause: false,
     });
     step.look_again = Some(LOOK_AGAIN);
     true
@@ -74,33 +76,36 @@ fn remakes(observed: &Observed<'_>, replicas: i64) -> i64 {
     replicas - observed.live() - unserved
 }
 
-/// Deletes the Machines of claims that are drained.
-pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) {
-    let Some(deployment) = observed.machine_deployment else { return };
-    for claim in observed.claims.iter().filter(|claim| claim.deleting) {
+/// Deletes the Machines of claims that are drained. Returns whether the MachineDeployment is to be paused for one of them.
+pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
+    let Some(deployment) = observed.machine_deployment else { return false };
+    let mut paused = false;
+    for claim in observed.claims.iter().filter(|claim| claim.deleting && !claim.keeps_machine) {
         let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) else { continue };
         let waiting = if let Some(message) = &deployment.paused {
             Some(message.clone())
         } else if !claim.drained {
             None
         } else if deployment.deleting || observed.lowering_takes(machine) {
-            give_back(machine, step);
+            give_back(claim, machine, step);
             None
         } else if observed.rolling_out() {
             Some(format!("a roll-out of MachineDeployment {} is under way", deployment.name))
         } else {
+            paused = paused || super::revisions::pause(observed, claim, machine, step);
             Some(format!("MachineDeployment {} still has Machines of an older revision, which go first", deployment.name))
         };
         step.waiting.extend(waiting.map(|message| Waiting { claim: claim.claim.clone(), message }));
     }
+    paused
 }
 
-fn give_back(machine: &MachineView, step: &mut Step) {
+fn give_back(claim: &ClaimView, machine: &MachineView, step: &mut Step) {
     // A Machine without hook was bound by a patch that somebody undid: `bind` renews it, and the deletion waits for that.
     if !machine.hooked {
         return;
     }
-    if !machine.drain_excluded {
+    if !machine.drain_excluded && !claim.orphan {
         step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
     }
     step.writes.push(Write::DeleteMachine { machine: machine.machine.clone() });

@@ -32,6 +32,7 @@ pub(super) fn leave(observed: &Observed<'_>, step: &mut Step) -> bool {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], leaving.iter().map(|claim| &claim.entry)),
         replicas: (lowered > 0).then_some(deployment.replicas - lowered),
+        end_pause: false,
     });
     true
 }

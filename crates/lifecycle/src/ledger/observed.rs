@@ -38,12 +38,29 @@ pub struct MachineDeploymentView {
     pub observed: bool,
     /// `RollingUpdate`; false is `OnDelete`.
     pub rolling_update: bool,
-    /// It is paused, and by which switch: no write to it or its Machines.
+    /// Somebody paused it, and by which switch: no write to it or its Machines.
     pub paused: Option<String>,
+    /// We paused it, to take one Machine out of a MachineSet that isn't the oldest.
+    pub own_pause: Option<OwnPause>,
+    /// Cluster API has seen the pause (`Paused=True`).
+    pub pause_acknowledged: bool,
     /// Most replicas that it may have.
     pub max_size: Option<i64>,
     /// Why no claim may enter now, by the catalog; maximum size and roll-outs apart, which are looked at here.
     pub unavailable: Option<UnavailableReason>,
+}
+
+/// Our own pause, as it stands in the annotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPause {
+    /// UID of the claim whose Machine is taken out.
+    pub claim_uid: String,
+    /// The MachineSet that is shrunk by hand.
+    pub machine_set: String,
+    /// To how many replicas.
+    pub target: i64,
+    /// The pause itself is gone: somebody lifted it, and only this note is left.
+    pub lifted: bool,
 }
 
 /// A MachineSet.
@@ -51,6 +68,8 @@ pub struct MachineDeploymentView {
 pub struct MachineSetView {
     /// Its name.
     pub name: String,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
     /// When it was made: Cluster API lowers the oldest first.
     pub created: Timestamp,
     /// `spec.replicas`.
@@ -81,6 +100,8 @@ pub struct MachineView {
     pub hooked: bool,
     /// We have excluded Cluster API's drain: the mark of a Machine that we gave back ourselves.
     pub drain_excluded: bool,
+    /// It carries Cluster API's mark of the one that goes first.
+    pub marked: bool,
 }
 
 /// A NodeClaim that is assigned to the MachineDeployment.
@@ -98,8 +119,14 @@ pub struct ClaimView {
     pub machine: Option<NamespacedName>,
     /// Its Node is drained and its volumes are detached, or there is nothing to drain, or the deadline is over.
     pub drained: bool,
-    /// It takes over a Machine that was there before (`adopt`, `replaces`).
-    pub takes_over: bool,
+    /// It is to have this Machine, by UID, which is there already.
+    pub adopts: Option<String>,
+    /// It takes the place of this claim, by UID, whose Machine a roll-out replaces.
+    pub replaces: Option<String>,
+    /// When it is deleted, its Machine stays.
+    pub keeps_machine: bool,
+    /// The claim itself is gone: nobody has drained for it, and Cluster API is to do so.
+    pub orphan: bool,
 }
 
 impl Observed<'_> {
@@ -136,6 +163,16 @@ impl Observed<'_> {
         self.settled()
             && !self.machines.iter().any(|machine| machine.deleting)
             && self.machine_sets.iter().map(|set| set.status_replicas).sum::<i64>() == self.live()
+    }
+
+    /// The youngest MachineSet.
+    pub(super) fn newest_set(&self) -> Option<&MachineSetView> {
+        self.machine_sets.iter().max_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)))
+    }
+
+    /// The claim's entry is in the ledger.
+    pub(super) fn is_counted(&self, claim: &ClaimView) -> bool {
+        self.machine_deployment.is_some_and(|deployment| deployment.ledger.contains(&claim.entry))
     }
 
     /// Whether several MachineSets have replicas or Machines: a roll-out, or revisions side by side.

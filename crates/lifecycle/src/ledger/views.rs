@@ -1,11 +1,12 @@
 //! Views of the API objects.
 
-use super::observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView};
+use super::observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, OwnPause};
 use super::{ClaimRef, Entry, Ledger, MachineRef};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, StrategyType};
-use karpenter_capi_api::names::{annotations, labels};
+use karpenter_capi_api::capi::{Cluster, Machine, MachineDeployment, MachineSet, StrategyType};
+use karpenter_capi_api::condition;
+use karpenter_capi_api::names::{annotations, conditions, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::{name::NamespacedName, reason::{ReasonCode, UnavailableReason}};
 
@@ -14,10 +15,20 @@ impl MachineDeploymentView {
     ///
     /// A pause stops every write. Maximum size and roll-outs are looked at by the steps themselves: claims that were assigned before
     /// may still enter up to the maximum, and raising during a roll-out is safe.
-    pub fn of(deployment: &MachineDeployment, headroom: Option<i64>, unavailable: &[UnavailableReason]) -> Self {
+    pub fn of(
+        deployment: &MachineDeployment,
+        cluster: Option<&Cluster>,
+        headroom: Option<i64>,
+        unavailable: &[UnavailableReason],
+    ) -> Self {
         let ledger = annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
         let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
-        let pause = unavailable.iter().find(|reason| reason.code == ReasonCode::Paused);
+        let own_pause = own_pause(deployment);
+        let paused = if own_pause.is_some() {
+            paused_besides(deployment, cluster)
+        } else {
+            unavailable.iter().find(|reason| reason.code == ReasonCode::Paused).map(|reason| reason.message.clone())
+        };
         let own = [ReasonCode::RollingOut, ReasonCode::MaxSize, ReasonCode::Paused, ReasonCode::Deleting];
         Self {
             name: name_of(&deployment.metadata),
@@ -27,9 +38,47 @@ impl MachineDeploymentView {
             deleting: deployment.metadata.deletion_timestamp.is_some(),
             observed: deployment.status.observed_generation >= deployment.metadata.generation,
             rolling_update: deployment.spec.strategy() != StrategyType::OnDelete,
-            paused: pause.map(|reason| reason.message.clone()),
+            paused,
+            own_pause,
+            pause_acknowledged: condition::is_true(&deployment.status.conditions, conditions::CAPI_PAUSED),
             max_size: headroom.map(|headroom| replicas + headroom),
             unavailable: unavailable.iter().find(|reason| !own.contains(&reason.code)).cloned(),
+        }
+    }
+}
+
+/// `<claim UID>/<MachineSet>/<target>`; anything else is not ours.
+fn own_pause(deployment: &MachineDeployment) -> Option<OwnPause> {
+    let mut parts = annotation(&deployment.metadata, annotations::PAUSE_FOR)?.split('/');
+    let (claim_uid, machine_set, target) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
+    let lifted = annotation(&deployment.metadata, annotations::CAPI_PAUSED).is_none();
+    Some(OwnPause { claim_uid: claim_uid.to_owned(), machine_set: machine_set.to_owned(), target, lifted })
+}
+
+/// The other two switches, which may be on beside our own pause.
+fn paused_besides(deployment: &MachineDeployment, cluster: Option<&Cluster>) -> Option<String> {
+    if deployment.spec.paused {
+        return Some(format!("spec.paused is true on MachineDeployment {}", name_of(&deployment.metadata)));
+    }
+    let cluster = cluster.filter(|cluster| cluster.spec.paused)?;
+    Some(format!("spec.paused is true on Cluster {}", name_of(&cluster.metadata)))
+}
+
+impl ClaimView {
+    /// What is left of a claim that no longer exists: a Machine that carries it, or an entry. It is given back like that of a deleted
+    /// claim, but without a drain of ours, so Cluster API drains.
+    pub fn orphan(claim: ClaimRef, entry: Entry, created: Timestamp) -> Self {
+        Self {
+            claim,
+            entry,
+            created,
+            deleting: true,
+            machine: None,
+            drained: true,
+            adopts: None,
+            replaces: None,
+            keeps_machine: false,
+            orphan: true,
         }
     }
 }
@@ -39,6 +88,7 @@ impl MachineSetView {
     pub fn of(set: &MachineSet) -> Self {
         Self {
             name: set.metadata.name.clone().unwrap_or_default(),
+            resource_version: set.metadata.resource_version.clone().unwrap_or_default(),
             created: created(&set.metadata),
             replicas: set.spec.replicas.unwrap_or_default().into(),
             status_replicas: set.status.replicas.unwrap_or_default().into(),
@@ -65,6 +115,7 @@ impl MachineView {
             claim: annotation(metadata, annotations::NODECLAIM).map(claim_ref),
             hooked: annotation(metadata, annotations::PRE_TERMINATE_HOOK).is_some(),
             drain_excluded: annotation(metadata, annotations::EXCLUDE_NODE_DRAINING).is_some(),
+            marked: annotation(metadata, annotations::DELETE_MACHINE).is_some(),
         }
     }
 
@@ -78,7 +129,7 @@ impl MachineView {
 impl ClaimView {
     /// The view of a NodeClaim. `drained` is found by [`crate::claim::is_drained`].
     pub fn of(claim: &NodeClaim, drained: bool) -> Self {
-        let has = |key| annotation(&claim.metadata, key).is_some();
+        let value = |key| annotation(&claim.metadata, key);
         Self {
             claim: ClaimRef::of(claim),
             entry: Entry::of(claim),
@@ -86,7 +137,11 @@ impl ClaimView {
             deleting: claim.metadata.deletion_timestamp.is_some(),
             machine: annotation(&claim.metadata, annotations::MACHINE).and_then(|value| value.parse().ok()),
             drained,
-            takes_over: has(annotations::ADOPT) || has(annotations::REPLACES),
+            // The UID comes last; what isn't of that form names no Machine that exists, and the claim ends for it.
+            adopts: value(annotations::ADOPT).map(|text| text.rsplit('/').next().unwrap_or_default().to_owned()),
+            replaces: value(annotations::REPLACES).map(str::to_owned),
+            keeps_machine: value(annotations::RELEASE) == Some("true"),
+            orphan: false,
         }
     }
 }

@@ -17,7 +17,9 @@ pub(crate) enum AccessError {
     )]
     Nowhere { role: Role, flag: &'static str },
     /// The pod's service account can't be used.
-    #[error("no access to the {role} with the pod's service account: {problem}; set serviceAccountName and automountServiceAccountToken")]
+    #[error(
+        "no access to the {role} with the pod's service account: {problem}; set serviceAccountName and automountServiceAccountToken"
+    )]
     Pod { role: Role, problem: String },
     /// The file can't be read.
     #[error("kubeconfig {path} of the {role} can't be read: {source}; check {flag}")]
@@ -64,7 +66,9 @@ pub(super) async fn load(role: Role, path: &Path) -> Result<Config, AccessError>
 fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     let mut files: Vec<PathBuf> = vec![path.to_owned()];
     if !path.exists() {
-        files = std::env::split_paths(path).filter(|part| !part.as_os_str().is_empty()).collect();
+        files = std::env::split_paths(path)
+            .filter(|part| !part.as_os_str().is_empty())
+            .collect();
     }
     let mut merged = Kubeconfig::default();
     for file in files {
@@ -75,7 +79,10 @@ fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
 
 pub(super) fn of_the_pod(role: Role) -> Result<Config, AccessError> {
     Config::incluster().map_err(|error| match error {
-        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere { role, flag: flag(role) },
+        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere {
+            role,
+            flag: flag(role),
+        },
         other => AccessError::Pod {
             role,
             problem: other.to_string(),
@@ -138,7 +145,10 @@ fn data(field: &str, error: &LoadDataError) -> String {
     match error {
         LoadDataError::DecodeBase64(_) => format!("{field}-data isn't base64"),
         LoadDataError::ReadFile(source, file) => {
-            format!("{field} names the file {}, which can't be read: {source}", file.display())
+            format!(
+                "{field} names the file {}, which can't be read: {source}",
+                file.display()
+            )
         }
         LoadDataError::NoBase64DataOrFile => format!("{field} and {field}-data are both missing"),
     }

@@ -74,6 +74,10 @@ impl Trouble {
     }
 
     fn of_io(error: &io::Error) -> Self {
+        // The other side hung up in the middle of the handshake; the library has only its text to say so.
+        if error.kind() == io::ErrorKind::UnexpectedEof && error.to_string().starts_with("tls") {
+            return Self::Tls("the other side broke it off".to_owned());
+        }
         // An error inside an io::Error isn't its source, so that it has to be asked for.
         match error.get_ref() {
             Some(inner) if inner.is::<rustls::Error>() => Self::Tls(inner.to_string()),
@@ -91,7 +95,9 @@ impl Trouble {
 /// What a credential plugin printed may hold a token, so its output is left out.
 fn credentials(error: &AuthError) -> String {
     match error {
-        AuthError::AuthExecStart(source) => format!("the command of users[].user.exec can't be run: {source}"),
+        AuthError::AuthExecStart(source) => {
+            format!("the command of users[].user.exec can't be run: {source}")
+        }
         AuthError::AuthExecRun { out, .. } => {
             format!("the command of users[].user.exec failed with {}", out.status)
         }
@@ -102,7 +108,9 @@ fn credentials(error: &AuthError) -> String {
         AuthError::ReadTokenFile(source, path) => {
             format!("the token file {} can't be read: {source}", path.display())
         }
-        AuthError::InvalidBearerToken(_) => "users[].user.token has characters that no token may have".to_owned(),
+        AuthError::InvalidBearerToken(_) => {
+            "users[].user.token has characters that no token may have".to_owned()
+        }
         AuthError::InvalidBasicAuth(_) => "users[].user.username or password can't be used".to_owned(),
         _ => "the credentials of users[].user can't be used".to_owned(),
     }
@@ -114,8 +122,12 @@ impl fmt::Display for Trouble {
             Self::Unreachable(problem) => write!(f, "the API server can't be reached: {problem}"),
             Self::NoAnswer => f.write_str("the API server doesn't answer"),
             Self::Tls(problem) => write!(f, "the TLS connection to the API server failed: {problem}"),
-            Self::Unauthorized => f.write_str("the API server doesn't accept our credentials (401 Unauthorized)"),
-            Self::Forbidden(message) => write!(f, "the API server doesn't permit it (403 Forbidden): {message}"),
+            Self::Unauthorized => {
+                f.write_str("the API server doesn't accept our credentials (401 Unauthorized)")
+            }
+            Self::Forbidden(message) => {
+                write!(f, "the API server doesn't permit it (403 Forbidden): {message}")
+            }
             Self::Credentials(problem) => write!(f, "no credentials: {problem}"),
             Self::NotKubernetes => f.write_str("something answers that isn't a Kubernetes API server"),
             Self::Other(problem) => f.write_str(problem),
@@ -145,20 +157,34 @@ mod tests {
     #[test]
     fn the_answers_code_gives_the_trouble() {
         assert_eq!(status(401, "Unauthorized"), Trouble::Unauthorized);
-        assert_eq!(status(403, "Forbidden"), Trouble::Forbidden("nodepools is forbidden".into()));
-        assert_eq!(status(500, "InternalError"), Trouble::Other("nodepools is forbidden (500 InternalError)".into()));
+        assert_eq!(
+            status(403, "Forbidden"),
+            Trouble::Forbidden("nodepools is forbidden".into())
+        );
+        assert_eq!(
+            status(500, "InternalError"),
+            Trouble::Other("nodepools is forbidden (500 InternalError)".into())
+        );
     }
 
     #[test]
     fn a_certificate_problem_is_found_however_deep_it_is() {
-        let inner = io::Error::other(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer));
+        let inner = io::Error::other(rustls::Error::InvalidCertificate(
+            rustls::CertificateError::UnknownIssuer,
+        ));
         let trouble = service(io::Error::other(inner));
-        assert!(matches!(&trouble, Trouble::Tls(problem) if problem.contains("UnknownIssuer")), "{trouble:?}");
+        assert!(
+            matches!(&trouble, Trouble::Tls(problem) if problem.contains("UnknownIssuer")),
+            "{trouble:?}"
+        );
     }
 
     #[test]
     fn refused_and_timed_out_are_told_apart() {
-        assert!(matches!(service(io::ErrorKind::ConnectionRefused.into()), Trouble::Unreachable(_)));
+        assert!(matches!(
+            service(io::ErrorKind::ConnectionRefused.into()),
+            Trouble::Unreachable(_)
+        ));
         assert_eq!(service(io::ErrorKind::TimedOut.into()), Trouble::NoAnswer);
     }
 
@@ -174,6 +200,9 @@ mod tests {
             out: Box::new(output),
         };
         let text = Trouble::of(&kube::Error::Auth(error)).to_string();
-        assert!(text.contains("users[].user.exec") && !text.contains("secret"), "{text}");
+        assert!(
+            text.contains("users[].user.exec") && !text.contains("secret"),
+            "{text}"
+        );
     }
 }

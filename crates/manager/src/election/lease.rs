@@ -20,7 +20,9 @@ use crate::access::Trouble;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LeadershipLost {
     /// No renewal got through in time.
-    #[error("lost the leader election lease {lease}: it couldn't be renewed within {within:?}; last problem: {problem}")]
+    #[error(
+        "lost the leader election lease {lease}: it couldn't be renewed within {within:?}; last problem: {problem}"
+    )]
     NotRenewed {
         /// `namespace/name`.
         lease: String,
@@ -46,12 +48,14 @@ pub(crate) struct Announcement {
 impl Announcement {
     pub(crate) fn lead_until(&self, end: Instant) {
         self.until.send_replace(Some(end));
-        self.leading.send_if_modified(|leading| !std::mem::replace(leading, true));
+        self.leading
+            .send_if_modified(|leading| !std::mem::replace(leading, true));
     }
 
     pub(crate) fn end(&self) {
         self.until.send_replace(None);
-        self.leading.send_if_modified(|leading| std::mem::replace(leading, false));
+        self.leading
+            .send_if_modified(|leading| std::mem::replace(leading, false));
     }
 }
 
@@ -126,7 +130,10 @@ impl Election {
                     self.announcement.lead_until(end);
                 }
                 let lease = self.lease();
-                self.say(format!("leading by lease {lease} as {}", self.candidate.identity()));
+                self.say(format!(
+                    "leading by lease {lease} as {}",
+                    self.candidate.identity()
+                ));
                 Ok(())
             }
             Outcome::Theirs { holder } => {
@@ -177,10 +184,18 @@ impl Election {
         let Some((version, record)) = self.candidate.release(Timestamp::now()) else {
             return;
         };
-        let written = timeout(self.timing().renew_within / 2, write(&self.api, &self.name, &version, &record)).await;
+        let written = timeout(
+            self.timing().renew_within / 2,
+            write(&self.api, &self.name, &version, &record),
+        )
+        .await;
         match written {
             Ok(Ok(_)) => tracing::info!("gave lease {} back", self.lease()),
-            Ok(Err(error)) => tracing::warn!("could not give lease {} back: {}", self.lease(), Trouble::of(&error)),
+            Ok(Err(error)) => tracing::warn!(
+                "could not give lease {} back: {}",
+                self.lease(),
+                Trouble::of(&error)
+            ),
             Err(_) => tracing::warn!("could not give lease {} back: no answer in time", self.lease()),
         }
     }
@@ -201,7 +216,11 @@ enum Outcome {
 }
 
 /// Reads the Lease where it must be read, decides, and does it. A lost race is no error: the next attempt sees the winner.
-async fn attempt(api: &Api<LeaseObject>, name: &str, candidate: &mut Candidate) -> Result<Outcome, kube::Error> {
+async fn attempt(
+    api: &Api<LeaseObject>,
+    name: &str,
+    candidate: &mut Candidate,
+) -> Result<Outcome, kube::Error> {
     let started = Instant::now();
     let lease = match candidate.known() {
         Some(lease) => Some(lease),
@@ -246,7 +265,12 @@ async fn attempt(api: &Api<LeaseObject>, name: &str, candidate: &mut Candidate) 
 }
 
 /// A merge patch, so that labels and annotations that others have put on stay.
-async fn write(api: &Api<LeaseObject>, name: &str, over: &str, record: &Record) -> Result<LeaseObject, kube::Error> {
+async fn write(
+    api: &Api<LeaseObject>,
+    name: &str,
+    over: &str,
+    record: &Record,
+) -> Result<LeaseObject, kube::Error> {
     let lease = LeaseObject {
         metadata: kube::core::ObjectMeta {
             resource_version: Some(over.to_owned()),
@@ -254,12 +278,15 @@ async fn write(api: &Api<LeaseObject>, name: &str, over: &str, record: &Record) 
         },
         spec: Some(spec(record)),
     };
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&lease)).await
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&lease))
+        .await
 }
 
 fn read(lease: LeaseObject) -> Lease {
     let spec = lease.spec.unwrap_or_default();
-    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = spec
+        .lease_duration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
     Lease {
         version: lease.metadata.resource_version.unwrap_or_default(),
         record: Record {
@@ -286,10 +313,18 @@ fn spec(record: &Record) -> LeaseSpec {
 
 /// A name for this process that no other has, not even a later one in the same pod: only so can a crash not be taken for a renewal.
 pub(crate) fn identity() -> String {
-    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let variable = |name| {
+        std::env::var(name)
+            .ok()
+            .filter(|value: &String| !value.is_empty())
+    };
     let host = variable("POD_NAME")
         .or_else(|| variable("HOSTNAME"))
-        .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
+        .or_else(|| {
+            std::fs::read_to_string("/etc/hostname")
+                .ok()
+                .map(|name| name.trim().to_owned())
+        })
         .unwrap_or_else(|| "karpenter-capi".to_owned());
     // The standard library seeds its hash maps with random keys; an empty hash shows them.
     let random = std::hash::RandomState::new().build_hasher().finish();
@@ -298,37 +333,11 @@ pub(crate) fn identity() -> String {
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Election").field("lease", &self.lease()).finish_non_exhaustive()
+        f.debug_struct("Election")
+            .field("lease", &self.lease())
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_processes_have_two_names() {
-        assert_ne!(identity(), identity());
-    }
-
-    #[test]
-    fn a_lease_is_read_as_it_was_written() {
-        let record = Record {
-            holder: "a".into(),
-            duration: Some(Duration::from_secs(15)),
-            acquired: Some(Timestamp::from_second(5).unwrap()),
-            renewed: Some(Timestamp::from_second(9).unwrap()),
-            transitions: 3,
-        };
-        let object = LeaseObject {
-            metadata: kube::core::ObjectMeta {
-                resource_version: Some("12".into()),
-                ..Default::default()
-            },
-            spec: Some(spec(&record)),
-        };
-        let text = serde_json::to_string(&object).unwrap();
-        let lease = read(serde_json::from_str(&text).unwrap());
-        assert_eq!(lease, Lease { version: "12".into(), record });
-    }
-}
+mod tests;

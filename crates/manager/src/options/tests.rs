@@ -2,7 +2,11 @@ use super::*;
 
 /// The process's own environment may hold some of our variables, so these tests only pass flags that are stronger.
 fn read(arguments: &[&str]) -> Result<Options, String> {
-    let required = ["karpenter-capi-manager", "--cluster-namespace=ns", "--cluster-name=c"];
+    let required = [
+        "karpenter-capi-manager",
+        "--cluster-namespace=ns",
+        "--cluster-name=c",
+    ];
     Options::from_arguments(required.iter().chain(arguments)).map_err(|error| error.to_string())
 }
 
@@ -13,13 +17,17 @@ fn the_flags_are_consistent() {
 
 #[test]
 fn a_bool_flag_takes_true_false_or_nothing_and_nothing_else() {
-    let disabled = |arguments: &[&str]| read(arguments).map(|options| options.election.disable_leader_election);
+    let disabled =
+        |arguments: &[&str]| read(arguments).map(|options| options.election.disable_leader_election);
     assert_eq!(disabled(&["--disable-leader-election"]), Ok(true));
     assert_eq!(disabled(&["--disable-leader-election=true"]), Ok(true));
     assert_eq!(disabled(&["--disable-leader-election=false"]), Ok(false));
     for wrong in ["yes", "1", "TRUE", "f"] {
         let error = disabled(&[&format!("--disable-leader-election={wrong}")]).unwrap_err();
-        assert!(error.contains(wrong) && error.contains("--disable-leader-election"), "{error}");
+        assert!(
+            error.contains(wrong) && error.contains("--disable-leader-election"),
+            "{error}"
+        );
     }
 }
 
@@ -33,7 +41,10 @@ fn durations_are_gos_and_not_negative() {
     assert_eq!(batch("1.5s"), Ok(Duration::from_millis(1500)));
     for wrong in ["10", "-1s", "soon"] {
         let error = batch(wrong).unwrap_err();
-        assert!(error.contains(wrong) && error.contains("--batch-max-duration"), "{error}");
+        assert!(
+            error.contains(wrong) && error.contains("--batch-max-duration"),
+            "{error}"
+        );
     }
 }
 
@@ -51,16 +62,25 @@ fn an_unknown_flag_is_an_error() {
 #[test]
 fn one_port_for_two_purposes_is_refused_unless_both_are_off() {
     let error = read(&["--metrics-port=9000", "--health-probe-port=9000"]).unwrap_err();
-    assert!(error.contains("--metrics-port and --health-probe-port are both 9000"), "{error}");
+    assert!(
+        error.contains("--metrics-port and --health-probe-port are both 9000"),
+        "{error}"
+    );
     assert!(read(&["--metrics-port=0", "--health-probe-port=0"]).is_ok());
 }
 
 #[test]
 fn unknown_and_unsupported_gates_are_told_but_not_refused() {
-    let options = read(&["--feature-gates=NodeRepair=true, Telepathy=true,ReservedCapacity=true,NodeOverlay=false"]).unwrap();
+    let options =
+        read(&["--feature-gates=NodeRepair=true, Telepathy=true,ReservedCapacity=true,NodeOverlay=false"])
+            .unwrap();
     let sentences = options.without_effect();
     assert_eq!(sentences.len(), 2, "{sentences:?}");
-    assert!(sentences.iter().any(|sentence| sentence.contains("Telepathy") && sentence.contains("unknown")));
+    assert!(
+        sentences
+            .iter()
+            .any(|sentence| sentence.contains("Telepathy") && sentence.contains("unknown"))
+    );
     assert!(sentences.iter().any(|sentence| sentence.contains("NodeRepair")));
     assert_eq!(options.behaviour.feature_gates.to_string(), "ReservedCapacity");
 }
@@ -69,7 +89,10 @@ fn unknown_and_unsupported_gates_are_told_but_not_refused() {
 fn a_malformed_gate_is_refused() {
     for wrong in ["NodeRepair", "NodeRepair=on"] {
         let error = read(&[&format!("--feature-gates={wrong}")]).unwrap_err();
-        assert!(error.contains("--feature-gates") && error.contains("NodeRepair"), "{error}");
+        assert!(
+            error.contains("--feature-gates") && error.contains("NodeRepair"),
+            "{error}"
+        );
     }
 }
 
@@ -82,7 +105,9 @@ fn a_scheduler_configuration_is_refused_and_not_ignored() {
 
 #[test]
 fn processor_requests_that_cannot_be_are_one_core() {
-    let millicores = |text: &str| read(&[&format!("--cpu-requests={text}")]).map(|options| options.cpu_requests_millicores());
+    let millicores = |text: &str| {
+        read(&[&format!("--cpu-requests={text}")]).map(|options| options.cpu_requests_millicores())
+    };
     assert_eq!(millicores("2500"), Ok(2500));
     assert_eq!(millicores("0"), Ok(1000));
     assert_eq!(millicores("-5"), Ok(1000));
@@ -90,10 +115,19 @@ fn processor_requests_that_cannot_be_are_one_core() {
 
 #[test]
 fn log_outputs_are_the_two_streams() {
-    let outputs = |text: &str| read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.log_output_paths.0);
+    let outputs = |text: &str| {
+        read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.log_output_paths.0)
+    };
     assert_eq!(outputs("stderr"), Ok(vec![LogOutput::Stderr]));
-    assert_eq!(outputs("stdout,stderr,stdout"), Ok(vec![LogOutput::Stdout, LogOutput::Stderr]));
-    assert!(outputs("/var/log/karpenter.log").unwrap_err().contains("/var/log/karpenter.log"));
+    assert_eq!(
+        outputs("stdout,stderr,stdout"),
+        Ok(vec![LogOutput::Stdout, LogOutput::Stderr])
+    );
+    assert!(
+        outputs("/var/log/karpenter.log")
+            .unwrap_err()
+            .contains("/var/log/karpenter.log")
+    );
 }
 
 #[test]
@@ -115,4 +149,23 @@ fn flags_of_upstream_that_change_nothing_are_accepted() {
     ])
     .unwrap();
     assert_eq!(options.without_effect().len(), 2);
+}
+
+#[test]
+fn the_documentation_names_every_flag_with_its_variable_and_default() {
+    let page = include_str!("../../../../docs/settings.md");
+    for argument in Options::command().get_arguments() {
+        let flag = argument.get_long().unwrap();
+        let variable = argument.get_env().unwrap().to_str().unwrap();
+        let row = format!("| `--{flag}` | `{variable}` |");
+        let line = page.lines().find(|line| line.starts_with(&row));
+        let line = line.unwrap_or_else(|| panic!("docs/settings.md has no row that begins with {row}"));
+        for default in argument.get_default_values() {
+            let default = default.to_str().unwrap();
+            let shown = default.is_empty()
+                || default.split(',').all(|part| line.contains(part))
+                    && line.contains(&format!("`{}", default.split(',').next().unwrap()));
+            assert!(shown, "docs/settings.md: the row of --{flag} doesn't name its default {default}");
+        }
+    }
 }

@@ -62,7 +62,11 @@ impl FromStr for LogOutputs {
             let output = match word {
                 "stdout" => LogOutput::Stdout,
                 "stderr" => LogOutput::Stderr,
-                other => return Err(format!("{other:?} is no output; stdout, stderr or stdout,stderr is right")),
+                other => {
+                    return Err(format!(
+                        "{other:?} is no output; stdout, stderr or stdout,stderr is right"
+                    ));
+                }
             };
             if !outputs.contains(&output) {
                 outputs.push(output);
@@ -81,17 +85,34 @@ struct Gate {
 }
 
 const GATES: [Gate; 6] = [
-    Gate { name: "NodeRepair", known_here: false },
-    Gate { name: "ReservedCapacity", known_here: true },
-    Gate { name: "SpotToSpotConsolidation", known_here: false },
-    Gate { name: "NodeOverlay", known_here: false },
-    Gate { name: "StaticCapacity", known_here: false },
-    Gate { name: "CapacityBuffer", known_here: false },
+    Gate {
+        name: "NodeRepair",
+        known_here: false,
+    },
+    Gate {
+        name: "ReservedCapacity",
+        known_here: true,
+    },
+    Gate {
+        name: "SpotToSpotConsolidation",
+        known_here: false,
+    },
+    Gate {
+        name: "NodeOverlay",
+        known_here: false,
+    },
+    Gate {
+        name: "StaticCapacity",
+        known_here: false,
+    },
+    Gate {
+        name: "CapacityBuffer",
+        known_here: false,
+    },
 ];
 
 /// Upstream's default.
-pub(super) const DEFAULT_GATES: &str =
-    "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false";
+pub(super) const DEFAULT_GATES: &str = "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false";
 
 /// `--feature-gates`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +151,10 @@ impl FeatureGates {
     pub(super) fn without_effect(&self) -> Vec<String> {
         let names: Vec<_> = GATES.iter().map(|gate| gate.name).collect();
         let unknown = self.unknown.iter().map(|name| {
-            format!("feature gate {name} of --feature-gates is unknown and has no effect; known are {}", names.join(", "))
+            format!(
+                "feature gate {name} of --feature-gates is unknown and has no effect; known are {}",
+                names.join(", ")
+            )
         });
         let unsupported = self
             .unsupported
@@ -149,7 +173,8 @@ impl fmt::Display for FeatureGates {
 /// A duration in Go's spelling that isn't negative.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_go(text).map_err(|error| error.to_string())?;
-    Duration::try_from(length).map_err(|_| format!("{text:?} is negative; a duration such as \"10s\" is right"))
+    Duration::try_from(length)
+        .map_err(|_| format!("{text:?} is negative; a duration such as \"10s\" is right"))
 }
 
 /// A name that an object of Kubernetes may have.

@@ -1,7 +1,7 @@
 //! A pod of the API to the model's, in one pass that finds everything wrong with it.
 
 use super::requests::{Defaulting, effective};
-use super::{HostPort, Owner, Pod, PodPhase, affinity};
+use super::{HostPort, Owner, Pod, PodAffinityTerm, PodPhase, PreferredTerm, affinity};
 use crate::name::NamespacedName;
 use crate::requirements::Requirements;
 use crate::taint::Toleration;
@@ -24,41 +24,7 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
     let mut invalid = Vec::new();
     let name = name_of(metadata);
     let labels = metadata.labels.clone().unwrap_or_default();
-    let affinities = spec.affinity.as_ref();
-    let of_nodes = affinities.and_then(|affinity| affinity.node_affinity.as_ref());
-    let (required_node_affinity, preferred_node_affinity) = of_nodes
-        .map(|terms| affinity::node_affinity(terms, &mut invalid))
-        .unwrap_or_default();
-    let with_pods = affinities.and_then(|affinity| affinity.pod_affinity.as_ref());
-    let (required_affinity, preferred_affinity) = affinity::terms(
-        with_pods.and_then(|terms| {
-            terms
-                .required_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        with_pods.and_then(|terms| {
-            terms
-                .preferred_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        &labels,
-        &mut invalid,
-    );
-    let against_pods = affinities.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
-    let (required_anti, preferred_anti) = affinity::terms(
-        against_pods.and_then(|terms| {
-            terms
-                .required_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        against_pods.and_then(|terms| {
-            terms
-                .preferred_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        &labels,
-        &mut invalid,
-    );
+    let affinities = affinities(spec, &labels, &mut invalid);
     let spread = spec.topology_spread_constraints.iter().flatten();
     Pod {
         uid: metadata.uid.clone().unwrap_or_else(|| name.to_string()),
@@ -68,16 +34,16 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
             .as_ref()
             .map(Requirements::from_labels)
             .unwrap_or_default(),
-        required_node_affinity,
-        preferred_node_affinity,
+        required_node_affinity: affinities.nodes.0,
+        preferred_node_affinity: affinities.nodes.1,
         tolerations: tolerations(spec, &mut invalid),
         topology_spread: spread
             .map(|constraint| affinity::spread(constraint, &labels, &mut invalid))
             .collect(),
-        pod_affinity: required_affinity,
-        preferred_pod_affinity: preferred_affinity,
-        pod_anti_affinity: required_anti,
-        preferred_pod_anti_affinity: preferred_anti,
+        pod_affinity: affinities.with_pods.0,
+        preferred_pod_affinity: affinities.with_pods.1,
+        pod_anti_affinity: affinities.against_pods.0,
+        preferred_pod_anti_affinity: affinities.against_pods.1,
         volume_claims: volume_claims(&name, spec),
         host_ports: host_ports(spec),
         needs_dynamic_resources: needs_dynamic_resources(spec),
@@ -98,6 +64,60 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
         labels,
         name,
         invalid,
+    }
+}
+
+/// Required terms, and preferred ones, of each kind.
+struct Affinities {
+    nodes: (Vec<Requirements>, Vec<PreferredTerm<Requirements>>),
+    with_pods: (Vec<PodAffinityTerm>, Vec<PreferredTerm<PodAffinityTerm>>),
+    against_pods: (Vec<PodAffinityTerm>, Vec<PreferredTerm<PodAffinityTerm>>),
+}
+
+fn affinities(
+    spec: &core::PodSpec,
+    labels: &BTreeMap<String, String>,
+    invalid: &mut Vec<String>,
+) -> Affinities {
+    let all = spec.affinity.as_ref();
+    let of_nodes = all.and_then(|affinity| affinity.node_affinity.as_ref());
+    let nodes = of_nodes
+        .map(|terms| affinity::node_affinity(terms, invalid))
+        .unwrap_or_default();
+    let with_pods = all.and_then(|affinity| affinity.pod_affinity.as_ref());
+    let with_pods = affinity::terms(
+        with_pods.and_then(|terms| {
+            terms
+                .required_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        with_pods.and_then(|terms| {
+            terms
+                .preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        labels,
+        invalid,
+    );
+    let against_pods = all.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let against_pods = affinity::terms(
+        against_pods.and_then(|terms| {
+            terms
+                .required_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        against_pods.and_then(|terms| {
+            terms
+                .preferred_during_scheduling_ignored_during_execution
+                .as_deref()
+        }),
+        labels,
+        invalid,
+    );
+    Affinities {
+        nodes,
+        with_pods,
+        against_pods,
     }
 }
 

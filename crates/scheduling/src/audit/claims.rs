@@ -148,30 +148,42 @@ impl Auditor<'_> {
             }
         }
         for pod in pods {
-            if let Some(taint) = hard_taint(pod, lasting.iter().copied()) {
-                self.blame(
-                    format!("Pod/{}", pod.name),
-                    format!("is in {subject} in spite of taint {taint}"),
-                );
-            }
-            let holds = node_constraints_hold(pod, |wanted| {
-                if wanted.key() == HOSTNAME {
-                    return !wanted.is_enumerated() && wanted.has("some-other-name");
-                }
-                let label = self.label_of(claim, pool, option, wanted.key());
-                !label.is_contradiction() && label.implies(wanted)
-            });
-            if !holds {
-                self.blame(
-                    format!("Pod/{}", pod.name),
-                    format!("isn't sure to have its affinity met by {subject}"),
-                );
-            }
+            self.may_run_as(pod, &subject, claim, pool, option, &lasting);
         }
         let room = of_type.allocatable_by(&option.offering);
         let used = sum(pods.iter().copied()).plus(&self.daemons_on(claim, pool, option, &lasting));
         if !used.fits(&room) {
             self.blame(&subject, format!("{used} are more than {room}"));
+        }
+    }
+
+    fn may_run_as(
+        &mut self,
+        pod: &Pod,
+        subject: &str,
+        claim: &PlannedNodeClaim,
+        pool: &NodePool,
+        option: &InstanceOption,
+        lasting: &[&Taint],
+    ) {
+        if let Some(taint) = hard_taint(pod, lasting.iter().copied()) {
+            self.blame(
+                format!("Pod/{}", pod.name),
+                format!("is in {subject} in spite of taint {taint}"),
+            );
+        }
+        let holds = node_constraints_hold(pod, |wanted| {
+            if wanted.key() == HOSTNAME {
+                return !wanted.is_enumerated() && wanted.has("some-other-name");
+            }
+            let label = self.label_of(claim, pool, option, wanted.key());
+            !label.is_contradiction() && label.implies(wanted)
+        });
+        if !holds {
+            self.blame(
+                format!("Pod/{}", pod.name),
+                format!("isn't sure to have its affinity met by {subject}"),
+            );
         }
     }
 

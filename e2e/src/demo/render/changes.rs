@@ -48,10 +48,9 @@ fn claim_change(before: Option<&Claim>, claim: &Claim) -> Option<String> {
                 "NodeClaim {name} is initialized: the Node of Machine {machine} takes pods"
             ))
         }
-        (before, Stage::Deleting) if before != Some(Stage::Deleting) => Some(format!(
-            "NodeClaim {name} is being deleted: {} pods to drain",
-            claim.pods
-        )),
+        (before, Stage::Deleting) if before != Some(Stage::Deleting) => {
+            Some(format!("NodeClaim {name} is being deleted"))
+        }
         _ => None,
     }
 }

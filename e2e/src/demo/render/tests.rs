@@ -168,7 +168,7 @@ fn changes_are_told_once_and_in_the_order_of_their_causes() {
     deleting.claims = vec![claim("general-a", Stage::Deleting)];
     assert_eq!(
         changes(&created, &deleting),
-        ["NodeClaim general-a is being deleted: 2 pods to drain"]
+        ["NodeClaim general-a is being deleted"]
     );
 
     let mut gone = created.clone();

@@ -284,7 +284,7 @@ fn when_somebody_scales_down_and_takes_our_machine_the_number_is_not_lowered_aga
 #[test]
 fn during_a_roll_out_a_drained_claim_waits() {
     let mut world = with_claims(0, 2);
-    world.sets.push(MachineSetView { name: "set-b".into(), created: at(50), replicas: 0, status_replicas: 1, observed: true });
+    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), replicas: 0, status_replicas: 1, observed: true });
     world.delete_claim("c0");
     world.drain_all();
     let step = world.observe();
@@ -298,7 +298,7 @@ fn with_two_revisions_under_on_delete_only_machines_of_the_older_one_are_given_b
     world.deployment.rolling_update = false;
     let newer = machine_of(&world, "c1");
     world.sets[0].replicas = 1;
-    world.sets.push(MachineSetView { name: "set-b".into(), created: at(50), replicas: 1, status_replicas: 1, observed: true });
+    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), replicas: 1, status_replicas: 1, observed: true });
     world.machines.iter_mut().find(|machine| machine.machine.name.to_string() == newer).unwrap().machine_set = Some("set-b".into());
     world.delete_claim("c0");
     world.delete_claim("c1");

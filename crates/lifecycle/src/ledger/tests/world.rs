@@ -30,10 +30,12 @@ impl World {
                 observed: true,
                 rolling_update: true,
                 paused: None,
+                own_pause: None,
+                pause_acknowledged: false,
                 max_size: None,
                 unavailable: None,
             },
-            sets: vec![MachineSetView { name: "set-a".into(), created: at(-10_000), replicas: floor, status_replicas: floor, observed: true }],
+            sets: vec![MachineSetView { name: "set-a".into(), resource_version: "1".into(), created: at(-10_000), replicas: floor, status_replicas: floor, observed: true }],
             machines: vec![],
             claims: vec![],
             at_rest_since: None,
@@ -69,6 +71,7 @@ impl World {
             claim: None,
             hooked: false,
             drain_excluded: false,
+            marked: false,
         });
     }
 
@@ -81,7 +84,10 @@ impl World {
             deleting: false,
             machine: None,
             drained: false,
-            takes_over: false,
+            adopts: None,
+            replaces: None,
+            keeps_machine: false,
+            orphan: false,
         });
     }
 
@@ -153,11 +159,15 @@ impl World {
                 machine.machine.resource_version = version;
             }
             Write::DeleteMachine { machine } => self.machine(&machine, false)?.deleting = true,
-            Write::UpdateLedger { resource_version, ledger, replicas } => {
+            Write::UpdateLedger { resource_version, ledger, replicas, end_pause } => {
                 if resource_version != self.deployment.resource_version {
                     return Err(());
                 }
                 self.deployment.ledger = ledger;
+                if end_pause {
+                    self.deployment.own_pause = None;
+                    self.deployment.pause_acknowledged = false;
+                }
                 self.deployment.resource_version = version;
                 if let Some(replicas) = replicas {
                     self.scale(replicas);
@@ -165,6 +175,37 @@ impl World {
             }
             Write::ReleaseHook { machine } => {
                 let machine = self.machine(&machine, true)?;
+                machine.hooked = false;
+                machine.machine.resource_version = version;
+            }
+            Write::Pause { resource_version, pause } => {
+                if resource_version != self.deployment.resource_version {
+                    return Err(());
+                }
+                self.deployment.own_pause = Some(pause);
+                self.deployment.observed = false;
+                self.deployment.resource_version = version;
+            }
+            Write::MarkMachine { machine } => {
+                let machine = self.machine(&machine, true)?;
+                machine.marked = true;
+                machine.machine.resource_version = version;
+            }
+            Write::ScaleMachineSet { name, replicas, .. } => {
+                let set = self.sets.iter_mut().find(|set| set.name == name).ok_or(())?;
+                set.replicas = replicas;
+                set.observed = false;
+            }
+            Write::CreateSuccessor { claim } => {
+                let name = format!("{}-next", claim.name);
+                self.claim(&name);
+                if let Some(successor) = self.claims.last_mut() {
+                    successor.replaces = Some(claim.uid);
+                }
+            }
+            Write::Forget { machine } => {
+                let machine = self.machine(&machine, true)?;
+                machine.claim = None;
                 machine.hooked = false;
                 machine.machine.resource_version = version;
             }

@@ -1,0 +1,70 @@
+//! Taking one Machine out of a MachineSet that isn't the oldest, under strategy `OnDelete`.
+//!
+//! Lowering the MachineDeployment always hits the oldest MachineSet. So the MachineDeployment is paused, the MachineSet itself is
+//! lowered with the Machine marked, and one patch then sets ledger and number and ends the pause. Measured on Cluster API 1.14. The
+//! annotation that notes what the pause is for lets a restart go on from there; a pause without it is somebody else's.
+
+use super::observed::{ClaimView, MachineDeploymentView, MachineView, OwnPause};
+use super::{Observed, Step, Write};
+use jiff::SignedDuration;
+
+const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(1);
+
+/// Begins the pause for that claim's Machine. Returns whether it was begun.
+pub(super) fn pause(observed: &Observed<'_>, claim: &ClaimView, machine: &MachineView, step: &mut Step) -> bool {
+    let Some(deployment) = observed.machine_deployment else { return false };
+    let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
+    let Some(set) = set.filter(|set| set.replicas > 0 && observed.settled() && machine.hooked) else { return false };
+    if !machine.drain_excluded && !claim.orphan {
+        step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
+    }
+    let pause = OwnPause {
+        claim_uid: claim.claim.uid.clone(),
+        machine_set: set.name.clone(),
+        target: set.replicas - 1,
+        lifted: false,
+    };
+    step.writes.push(Write::Pause { resource_version: deployment.resource_version.clone(), pause });
+    step.look_again = Some(LOOK_AGAIN);
+    true
+}
+
+/// Goes on under our own pause, and with nothing else. Returns whether there is one.
+pub(super) fn under_own_pause(observed: &Observed<'_>, step: &mut Step) -> bool {
+    let Some(deployment) = observed.machine_deployment else { return false };
+    let Some(pause) = deployment.own_pause.as_ref().filter(|_| deployment.paused.is_none()) else { return false };
+    step.look_again = Some(LOOK_AGAIN);
+    let machine =
+        observed.machines.iter().find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.uid == pause.claim_uid));
+    let set = observed.machine_sets.iter().find(|set| set.name == pause.machine_set);
+    match (machine, set) {
+        (Some(machine), Some(set)) if !pause.lifted => {
+            if !deployment.pause_acknowledged {
+                // Until Cluster API has seen the pause it would put the MachineSet's number back.
+            } else if !machine.deleting && !machine.marked {
+                step.writes.push(Write::MarkMachine { machine: machine.machine.clone() });
+            } else if set.replicas > pause.target {
+                step.writes.push(Write::ScaleMachineSet {
+                    name: set.name.clone(),
+                    resource_version: set.resource_version.clone(),
+                    replicas: pause.target,
+                });
+            } else if machine.deleting {
+                end(observed, deployment, Some(machine), step);
+            }
+        }
+        // Somebody lifted the pause, or what it was for is gone: the ordinary rules hold again.
+        _ => end(observed, deployment, None, step),
+    }
+    true
+}
+
+fn end(observed: &Observed<'_>, deployment: &MachineDeploymentView, taken: Option<&MachineView>, step: &mut Step) {
+    let claim = taken.and_then(|machine| observed.claim_of(machine)).filter(|claim| observed.is_counted(claim));
+    step.writes.push(Write::UpdateLedger {
+        resource_version: deployment.resource_version.clone(),
+        ledger: deployment.ledger.changed([], claim.map(|claim| &claim.entry)),
+        replicas: claim.map(|_| (deployment.replicas - 1).max(0)),
+        end_pause: true,
+    });
+}
