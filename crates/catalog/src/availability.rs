@@ -3,6 +3,7 @@
 use crate::entry::CatalogInput;
 use crate::findings::{Annotations, Findings};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{MachineDeployment, MachineSet, StrategyType, controller_of_kind};
 use karpenter_capi_api::condition::{self, Condition};
 use karpenter_capi_api::names::{annotations, conditions, labels};
@@ -167,17 +168,22 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
 }
 
 fn belongs_to(set: &MachineSet, deployment: &MachineDeployment) -> bool {
-    let Some(owner) = controller_of_kind(&set.metadata, "MachineDeployment") else {
-        return false;
-    };
     let same_namespace = set.metadata.namespace == deployment.metadata.namespace;
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
     // A file may lack UIDs; where both are known they decide, since a name may be used again.
-    let same_uid = deployment
-        .metadata
-        .uid
-        .as_ref()
-        .is_none_or(|uid| owner.uid.is_empty() || owner.uid == *uid);
-    same_namespace && same_uid && deployment.metadata.name.as_ref() == Some(&owner.name)
+    let same_uid = controller_of_kind(&set.metadata, "MachineDeployment").is_none_or(|owner| {
+        let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+        uid.is_empty() || owner.uid.is_empty() || owner.uid == uid
+    });
+    same_namespace
+        && same_uid
+        && owner_of(&set.metadata, "MachineDeployment", labels::DEPLOYMENT_NAME) == Some(name)
+}
+
+/// Name of the owner that controls the object; a hand-written file may have only Cluster API's label.
+fn owner_of<'a>(metadata: &'a ObjectMeta, kind: &str, label: &str) -> Option<&'a str> {
+    let owner = controller_of_kind(metadata, kind).map(|owner| owner.name.as_str());
+    owner.or_else(|| metadata.labels.as_ref()?.get(label).map(String::as_str))
 }
 
 fn revision(set: &MachineSet) -> i64 {
@@ -193,7 +199,7 @@ fn machines_of(set: &MachineSet, input: &CatalogInput<'_>) -> i64 {
     let name = set.metadata.name.as_deref().unwrap_or_default();
     let owned = input.machines.iter().filter(|machine| {
         machine.metadata.namespace == set.metadata.namespace
-            && controller_of_kind(&machine.metadata, "MachineSet").is_some_and(|owner| owner.name == name)
+            && owner_of(&machine.metadata, "MachineSet", labels::SET_NAME) == Some(name)
     });
     let owned = i64::try_from(owned.count()).unwrap_or(i64::MAX);
     owned

@@ -170,31 +170,14 @@ impl Loader {
     }
 
     fn value(&mut self, place: Place<'_>, value: Value) {
-        let is_list = value
-            .get("kind")
-            .and_then(Value::as_str)
-            .is_some_and(|kind| kind.ends_with("List"));
-        match value {
-            Value::Object(mut map) if is_list && place.item.is_none() => match map.remove("items") {
-                Some(Value::Array(items)) => {
-                    for (index, item) in items.into_iter().enumerate() {
-                        self.value(
-                            Place {
-                                item: Some(index),
-                                ..place
-                            },
-                            item,
-                        );
-                    }
-                }
-                None | Some(Value::Null) => {}
-                Some(_) => {
-                    let path = [Step::Key("items".to_owned())];
-                    self.errors
-                        .push(place.error(None, &path, "items must be a list of objects".to_owned()));
-                }
-            },
-            value => match kinds::read(&value) {
+        let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let of_list = kind
+            .strip_suffix("List")
+            .filter(|of| of.is_empty() || value.get("items").is_some());
+        let item_kind = of_list.filter(|_| place.item.is_none()).map(str::to_owned);
+        match (item_kind, value) {
+            (Some(item_kind), Value::Object(list)) => self.list(place, &item_kind, list),
+            (_, value) => match kinds::read(&value) {
                 Err(error) => {
                     let object = kinds::describe(&value);
                     for fault in error.faults {
@@ -211,6 +194,36 @@ impl Loader {
                     self.take(place, object, value);
                 }
             },
+        }
+    }
+
+    /// Items of a typed list (`PodList`) may leave out what the list says already.
+    fn list(&mut self, place: Place<'_>, item_kind: &str, mut list: serde_json::Map<String, Value>) {
+        match list.remove("items") {
+            Some(Value::Array(items)) => {
+                for (index, mut item) in items.into_iter().enumerate() {
+                    if let (Value::Object(item), false) = (&mut item, item_kind.is_empty()) {
+                        item.entry("kind")
+                            .or_insert_with(|| Value::String(item_kind.to_owned()));
+                        if let Some(version) = list.get("apiVersion") {
+                            item.entry("apiVersion").or_insert_with(|| version.clone());
+                        }
+                    }
+                    self.value(
+                        Place {
+                            item: Some(index),
+                            ..place
+                        },
+                        item,
+                    );
+                }
+            }
+            None | Some(Value::Null) => {}
+            Some(_) => {
+                let path = [Step::Key("items".to_owned())];
+                self.errors
+                    .push(place.error(None, &path, "items must be a list of objects".to_owned()));
+            }
         }
     }
 
@@ -247,13 +260,13 @@ impl Loader {
         }
         let mut objects: Vec<Object> = self.objects.into_values().map(|found| found.object).collect();
         let named = kinds::named_templates(&objects);
-        for (key, candidates) in self.raw {
-            for (kind, object) in candidates {
-                if named.contains(&key) {
-                    objects.push(object);
-                } else {
-                    *self.others.entry(kind).or_default() += 1;
-                }
+        for (key, mut candidates) in self.raw {
+            // The same template in two versions: which one counts must not depend on the files' order.
+            candidates.sort_by_cached_key(|(kind, object)| (kind.clone(), format!("{object:?}")));
+            let used = named.contains(&key).then(|| candidates.pop()).flatten();
+            objects.extend(used.map(|(_, object)| object));
+            for (kind, _) in candidates {
+                *self.others.entry(kind).or_default() += 1;
             }
         }
         admission::admit(&mut objects);

@@ -58,13 +58,13 @@ impl Metrics {
             StateSeries::Shown => register,
             StateSeries::Hidden => Register::unregistered(),
         };
-        build_info(&register)?;
+        build_info(register)?;
         Ok(Arc::new(Self {
-            machine_deployments: MachineDeploymentSeries::new(&of_state)?,
-            objects: ObjectSeries::new(&register)?,
-            pools: PoolSeries::new(&of_state)?,
-            running: RunningSeries::new(&register)?,
-            scheduling: SchedulingSeries::new(&register)?,
+            machine_deployments: MachineDeploymentSeries::new(of_state)?,
+            objects: ObjectSeries::new(register)?,
+            pools: PoolSeries::new(of_state)?,
+            running: RunningSeries::new(register)?,
+            scheduling: SchedulingSeries::new(register)?,
         }))
     }
 
@@ -76,7 +76,7 @@ impl Metrics {
 }
 
 /// The label names are upstream's. There is no Go in this program, so `goversion` has an empty value.
-fn build_info(register: &Register<'_>) -> Result<(), prometheus::Error> {
+fn build_info(register: Register<'_>) -> Result<(), prometheus::Error> {
     let info = register.gauges(
         "karpenter_build_info",
         "A metric with a constant '1' value labeled by version and commit of the program.",

@@ -17,7 +17,7 @@ mod warnings;
 use crate::input::Input;
 use crate::plan::{PendingPod, Plan};
 use crate::screen::Screen;
-use claim::{Attempt, Claim};
+use claim::{Attempt, Claim, Prices};
 use daemons::Daemons;
 use demand::{Demand, Level};
 use existing::Existing;
@@ -35,6 +35,8 @@ pub(crate) use demand::alternatives;
 ///
 /// * NodePools are tried by weight, then by name, both descending; the first that can serve the pod makes the claim.
 /// * A claim keeps every instance type that would serve its pods; the cheapest is what gets launched.
+/// * A type without a price comes after all that have one: a pod opens a claim of its own rather than leave another claim with
+///   such types only, as long as the new claim would have a price.
 /// * Headroom is held for the cheapest type of each claim. A pod may join only if the type that is the cheapest then has
 ///   room; the hold moves along, and what it leaves is free for others in the same solve.
 /// * A NodePool's limits are charged when a claim opens, with the most of each resource that any of its types has, so that
@@ -138,8 +140,10 @@ impl<'a> World<'a> {
     fn place(&mut self, demand: &Demand<'a>) -> bool {
         for level in demand.levels() {
             let placed = self.place_on_existing(demand.pod, level)
-                || self.place_in_claim(demand.pod, level)
-                || self.place_in_new_claim(demand.pod, level);
+                || self.place_in_claim(demand.pod, level, Prices::StayKnown)
+                || self.place_in_new_claim(demand.pod, level, Prices::StayKnown)
+                || self.place_in_claim(demand.pod, level, Prices::Any)
+                || self.place_in_new_claim(demand.pod, level, Prices::Any);
             if placed {
                 if let Some(given_up) = &level.given_up {
                     self.warnings.given_up(demand.pod, given_up);
@@ -161,7 +165,7 @@ impl<'a> World<'a> {
         })
     }
 
-    fn place_in_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
+    fn place_in_claim(&mut self, pod: &'a Pod, level: &Level, prices: Prices) -> bool {
         let (claims, templates) = (&self.claims, &self.templates);
         self.sequence
             .sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
@@ -173,7 +177,9 @@ impl<'a> World<'a> {
         };
         let found = self.sequence.iter().find_map(|index| {
             let claim = claims.get(*index)?;
-            Some((*index, attempt.join(templates.get(claim.template)?, claim)?))
+            let template = templates.get(claim.template)?;
+            let state = attempt.join(template, claim)?;
+            (prices == Prices::Any || claim.stays_priced(template, &state)).then_some((*index, state))
         });
         let Some((index, state)) = found else { return false };
         let Some(claim) = self.claims.get_mut(index) else {
@@ -191,7 +197,7 @@ impl<'a> World<'a> {
         true
     }
 
-    fn place_in_new_claim(&mut self, pod: &'a Pod, level: &Level) -> bool {
+    fn place_in_new_claim(&mut self, pod: &'a Pod, level: &Level, prices: Prices) -> bool {
         let attempt = Attempt {
             pod,
             level,
@@ -206,6 +212,10 @@ impl<'a> World<'a> {
         let Some((index, state)) = opened else {
             return false;
         };
+        let is_priced = self.templates.get(index).is_some_and(|template| state.is_priced(template));
+        if prices == Prices::StayKnown && !is_priced {
+            return false;
+        }
         let Some(template) = self.templates.get_mut(index) else {
             return false;
         };

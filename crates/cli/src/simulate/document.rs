@@ -17,6 +17,9 @@ pub(super) struct Simulation {
     pub(super) blocked: Vec<Blocked>,
     pub(super) warnings: Vec<Warning>,
     pub(super) cost: Cost,
+    /// Objects of kinds that aren't used, by kind; for people only.
+    #[serde(skip)]
+    pub(super) others: BTreeMap<String, usize>,
 }
 
 /// A claim that is new in this run.

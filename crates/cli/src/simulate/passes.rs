@@ -64,7 +64,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
             index.apply(claim);
         }
     }
-    Ok(run.finish())
+    Ok(run.finish(loaded.others))
 }
 
 fn check(made: &ProvisioningInput, plan: &Plan) -> anyhow::Result<()> {
@@ -231,7 +231,7 @@ impl Run {
         });
     }
 
-    fn finish(mut self) -> Simulation {
+    fn finish(mut self, others: BTreeMap<String, usize>) -> Simulation {
         let placements = self.placement_order.into_iter().map(|key| {
             let pods = self.placements.remove(&key).unwrap_or_default();
             let (in_flight, name) = key;
@@ -261,6 +261,7 @@ impl Run {
                 after: self.staying.sum.plus(self.added.sum).to_f64(),
                 unpriced: self.before.unknown + self.added.unknown,
             },
+            others,
         }
     }
 }

@@ -78,6 +78,15 @@ pub(super) fn table(simulation: &Simulation, style: &Style) -> String {
     );
     section(&mut text, style, "Warnings", warnings(simulation));
     text.push_str(&summary(simulation));
+    if !simulation.others.is_empty() {
+        let kinds: Vec<String> = simulation
+            .others
+            .iter()
+            .map(|(kind, count)| format!("{count} {kind}"))
+            .collect();
+        // Writing to a String can't fail.
+        _ = writeln!(text, "Not looked at: {}.", kinds.join(", "));
+    }
     text
 }
 

@@ -51,6 +51,19 @@ fn yaml_json_and_lists_are_read_alike() {
 }
 
 #[test]
+fn items_of_a_typed_list_may_leave_out_their_kind() {
+    let loaded = read("{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}]}").unwrap();
+    assert_eq!(names(&loaded), ["Pod default/a"]);
+    let empty = read("{apiVersion: v1, kind: List, items: []}").unwrap();
+    assert!(empty.objects.is_empty() && empty.others.is_empty());
+    let errors = read("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {apiVersion: v1, kind: Pod, metadata: {name: b, labels: [x]}}\n").unwrap_err();
+    assert!(
+        errors[0].starts_with("a.yaml: document 1, line 5: Pod b: metadata.labels"),
+        "{errors:?}"
+    );
+}
+
+#[test]
 fn the_order_of_documents_has_no_effect() {
     let one = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n";
     let two = "{apiVersion: v1, kind: Pod, metadata: {name: b}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: a}}\n";

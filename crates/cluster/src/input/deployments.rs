@@ -2,8 +2,9 @@
 
 use super::{Books, InputOptions};
 use crate::snapshot::Snapshot;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, controller_of_kind};
-use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::names::{annotations, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_catalog::{CatalogEntry, CatalogInput, Facts, catalog};
 use karpenter_capi_lifecycle::ledger::{Entry, Ledger, assigned, bound};
@@ -49,16 +50,16 @@ pub(super) fn read(
     let mut sets: BTreeMap<NamespacedName, Vec<Arc<MachineSet>>> = BTreeMap::new();
     let mut deployment_of_set = BTreeMap::new();
     for (name, set) in snapshot.machine_sets.iter() {
-        if let Some(owner) = controller_of_kind(&set.metadata, "MachineDeployment") {
-            let owner = NamespacedName::new(name.namespace.clone(), owner.name.clone());
+        if let Some(owner) = owner_of(&set.metadata, "MachineDeployment", labels::DEPLOYMENT_NAME) {
+            let owner = NamespacedName::new(name.namespace.clone(), owner);
             deployment_of_set.insert(name.clone(), owner.clone());
             sets.entry(owner).or_default().push(Arc::clone(set));
         }
     }
     let mut machines: BTreeMap<&NamespacedName, Vec<Arc<Machine>>> = BTreeMap::new();
     for (name, machine) in snapshot.machines.iter() {
-        let set = controller_of_kind(&machine.metadata, "MachineSet");
-        let set = set.map(|set| NamespacedName::new(name.namespace.clone(), set.name.clone()));
+        let set = owner_of(&machine.metadata, "MachineSet", labels::SET_NAME);
+        let set = set.map(|set| NamespacedName::new(name.namespace.clone(), set));
         if let Some(owner) = set.and_then(|set| deployment_of_set.get(&set)) {
             machines.entry(owner).or_default().push(Arc::clone(machine));
         }
@@ -136,9 +137,12 @@ fn was_bound(claim: &NodeClaim) -> bool {
             .is_some_and(|status| status.provider_id.is_some())
 }
 
-fn annotation<'a>(
-    metadata: &'a k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    key: &str,
-) -> Option<&'a str> {
+/// Name of the owner that controls the object; a hand-written file may have only Cluster API's label.
+fn owner_of<'a>(metadata: &'a ObjectMeta, kind: &str, label: &str) -> Option<&'a str> {
+    let owner = controller_of_kind(metadata, kind).map(|owner| owner.name.as_str());
+    owner.or_else(|| metadata.labels.as_ref()?.get(label).map(String::as_str))
+}
+
+fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
     metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }

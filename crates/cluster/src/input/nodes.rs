@@ -8,7 +8,7 @@ use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
 use karpenter_capi_api::names::{conditions, labels, taints};
 use karpenter_capi_api::v1::NodeClaim;
-use karpenter_capi_lifecycle::ledger::assigned;
+use karpenter_capi_lifecycle::ledger::{assigned, bound};
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node::{self, Node};
 use karpenter_capi_model::quantity::Rounding;
@@ -226,20 +226,21 @@ fn by_provider_id(snapshot: &Snapshot) -> BTreeMap<&str, &Arc<core::Node>> {
     found
 }
 
+/// By the claim's status; until that is written, by the Machine that it is bound to, so that one machine isn't counted as two.
 fn node_of<'a>(
     snapshot: &'a Snapshot,
     claim: &NodeClaim,
     by_provider_id: &BTreeMap<&str, &'a Arc<core::Node>>,
 ) -> Option<&'a core::Node> {
-    let status = claim.status.as_ref()?;
-    let by_name = status.node_name.as_deref().and_then(|name| snapshot.node(name));
-    let by_id = || {
-        status
-            .provider_id
-            .as_deref()
-            .and_then(|id| by_provider_id.get(id).copied())
-    };
-    by_name.or_else(by_id).map(Arc::as_ref)
+    let by_name = |name: Option<&str>| name.and_then(|name| snapshot.node(name));
+    let by_id = |id: Option<&str>| id.and_then(|id| by_provider_id.get(id).copied());
+    let status = claim.status.as_ref();
+    let machine = bound(claim).and_then(|name| snapshot.machines.get(&name));
+    by_name(status.and_then(|status| status.node_name.as_deref()))
+        .or_else(|| by_id(status.and_then(|status| status.provider_id.as_deref())))
+        .or_else(|| by_name(machine.and_then(|machine| machine.node_name())))
+        .or_else(|| by_id(machine.and_then(|machine| machine.spec.provider_id.as_deref())))
+        .map(Arc::as_ref)
 }
 
 fn is_registered(claim: &NodeClaim) -> bool {

@@ -359,6 +359,37 @@ status: {capacity: {cpu: '4', memory: 15Gi, pods: '110'}, allocatable: {cpu: 390
 }
 
 #[test]
+fn a_node_is_joined_by_its_machine_before_the_claims_status_is_written() {
+    let bound = "  annotations: {karpenter.cluster.x-k8s.io/machine-deployment: default/m1, cluster.x-k8s.io/machine: default/mm}";
+    let machine = "---\n{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, metadata: {name: mm}, spec: {clusterName: k, providerID: 'x://1'}}\n";
+    let made = made(&(world(&["m1"]) + &claim("nc", bound, "") + machine + NODE));
+    let found: Vec<_> = made
+        .input
+        .nodes
+        .iter()
+        .map(|node| (node.name.as_str(), node.node_claim.as_deref(), node.initialized))
+        .collect();
+    assert_eq!(found, [("n1", Some("nc"), false)]);
+    assert_eq!(
+        made.input.nodes[0].taints,
+        [],
+        "what a starting node reports of itself doesn't count yet"
+    );
+}
+
+#[test]
+fn a_node_that_goes_no_longer_counts_for_the_limits() {
+    let made = made(&(world(&["m1"]) + &claim("nc", &deleting(), JOINED) + NODE));
+    assert_eq!(
+        (
+            made.input.node_pools[0].usage.cpu(),
+            made.input.node_pools[0].node_count
+        ),
+        (0, 0)
+    );
+}
+
+#[test]
 fn case_110_a_registered_claim_without_its_node_is_no_capacity() {
     let made = made(&(world(&["m1"]) + &claim("ghost", &assigned("m1"), JOINED)));
     assert!(made.input.nodes.is_empty());

@@ -14,7 +14,7 @@ pub(super) struct MachineDeploymentSeries {
 }
 
 impl MachineDeploymentSeries {
-    pub(super) fn new(register: &Register<'_>) -> Result<Self, Error> {
+    pub(super) fn new(register: Register<'_>) -> Result<Self, Error> {
         Ok(Self {
             replicas: register.gauges(
                 "karpenter_capi_machine_deployment_replicas",

@@ -26,7 +26,7 @@ pub(super) struct ObjectSeries {
 }
 
 impl ObjectSeries {
-    pub(super) fn new(register: &Register<'_>) -> Result<Self, Error> {
+    pub(super) fn new(register: Register<'_>) -> Result<Self, Error> {
         Ok(Self {
             claims_created: register.counters(
                 "karpenter_nodeclaims_created_total",

@@ -13,7 +13,7 @@ pub(super) struct PoolSeries {
 }
 
 impl PoolSeries {
-    pub(super) fn new(register: &Register<'_>) -> Result<Self, Error> {
+    pub(super) fn new(register: Register<'_>) -> Result<Self, Error> {
         Ok(Self {
             usage: register.gauges(
                 "karpenter_nodepools_usage",

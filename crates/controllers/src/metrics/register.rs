@@ -39,20 +39,20 @@ impl<'a> Register<'a> {
         Self { registry: None }
     }
 
-    pub(super) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, Error> {
+    pub(super) fn counters(self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, Error> {
         self.registered(IntCounterVec::new(Opts::new(name, help), labels)?)
     }
 
-    pub(super) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec, Error> {
+    pub(super) fn gauges(self, name: &str, help: &str, labels: &[&str]) -> Result<GaugeVec, Error> {
         self.registered(GaugeVec::new(Opts::new(name, help), labels)?)
     }
 
-    pub(super) fn gauge(&self, name: &str, help: &str) -> Result<Gauge, Error> {
+    pub(super) fn gauge(self, name: &str, help: &str) -> Result<Gauge, Error> {
         self.registered(Gauge::new(name, help)?)
     }
 
     pub(super) fn histograms(
-        &self,
+        self,
         name: &str,
         help: &str,
         labels: &[&str],
@@ -62,12 +62,12 @@ impl<'a> Register<'a> {
         self.registered(HistogramVec::new(options, labels)?)
     }
 
-    pub(super) fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram, Error> {
+    pub(super) fn histogram(self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram, Error> {
         let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
         self.registered(Histogram::with_opts(options)?)
     }
 
-    fn registered<C: Collector + Clone + 'static>(&self, collector: C) -> Result<C, Error> {
+    fn registered<C: Collector + Clone + 'static>(self, collector: C) -> Result<C, Error> {
         if let Some(registry) = self.registry {
             registry.register(Box::new(collector.clone()))?;
         }

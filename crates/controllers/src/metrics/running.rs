@@ -21,7 +21,7 @@ pub(super) struct RunningSeries {
 }
 
 impl RunningSeries {
-    pub(super) fn new(register: &Register<'_>) -> Result<Self, Error> {
+    pub(super) fn new(register: Register<'_>) -> Result<Self, Error> {
         Ok(Self {
             reconciles: register.counters(
                 "controller_runtime_reconcile_total",

@@ -19,7 +19,7 @@ pub(super) struct SchedulingSeries {
 }
 
 impl SchedulingSeries {
-    pub(super) fn new(register: &Register<'_>) -> Result<Self, Error> {
+    pub(super) fn new(register: Register<'_>) -> Result<Self, Error> {
         Ok(Self {
             duration: register.histograms(
                 "karpenter_scheduler_scheduling_duration_seconds",

@@ -51,6 +51,15 @@ struct Served {
     offering: usize,
 }
 
+/// Which claims a pod may join or open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prices {
+    /// Those whose cheapest type has a price then, or had none before.
+    StayKnown,
+    /// Any.
+    Any,
+}
+
 /// What a claim is tried with.
 pub(super) struct Attempt<'a> {
     pub(super) pod: &'a Pod,
@@ -253,6 +262,11 @@ impl Claim {
         self.pods.push(pod.name.clone());
     }
 
+    /// Whether the pod that would make it `next` leaves it with a price, if it has one.
+    pub(super) fn stays_priced(&self, template: &Template<'_>, next: &State) -> bool {
+        next.is_priced(template) || !self.state.is_priced(template)
+    }
+
     /// The headroom that it holds: that of the type to launch.
     pub(super) fn held(&self, template: &Template<'_>) -> Option<usize> {
         self.state.held(template)
@@ -297,6 +311,12 @@ impl Claim {
 }
 
 impl State {
+    /// Whether the price of its cheapest type is known.
+    pub(super) fn is_priced(&self, template: &Template<'_>) -> bool {
+        let offering = self.served.first().and_then(|served| template.candidates.get(served.candidate)?.offering(served.offering));
+        offering.is_some_and(|offering| offering.price.is_some())
+    }
+
     pub(super) fn held(&self, template: &Template<'_>) -> Option<usize> {
         let first = self.served.first()?;
         template

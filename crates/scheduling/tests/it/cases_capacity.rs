@@ -129,6 +129,18 @@ fn price_decides_and_an_unknown_price_is_not_free() {
     }
 }
 
+/// Two pods of three processors would fit together on the larger type, whose price nobody knows.
+#[test]
+fn packing_does_not_leave_a_claim_with_an_unknown_price_while_a_known_one_serves() {
+    let types = [md("priced", "cpu=4 memory=16Gi").price("0.50"), md("unpriced", "cpu=8 memory=32Gi")];
+    let two = |types: &[_]| world().pool(pool("p"), types).pods(2, &pod("w", "cpu=3")).solve();
+    assert_eq!(two(&types).claims(), ["p/priced: w-0", "p/priced: w-1"]);
+    assert_eq!(two(&types[1..]).claims(), ["p/unpriced: w-0 w-1"]);
+    // What only the unpriced type can take still goes there.
+    let answer = world().pool(pool("p"), &types).pod(pod("big", "cpu=6")).pod(pod("w", "cpu=3")).solve();
+    assert_eq!(answer.claims(), ["p/unpriced: big", "p/priced: w"]);
+}
+
 #[test]
 fn among_equal_prices_priority_and_then_the_name_decides() {
     let of = |name: &str, priority| md(name, "cpu=4").price("0.2").priority(priority);
