@@ -1,5 +1,6 @@
 //! The ledger's shell: read one MachineDeployment and everything of it live, decide, write.
 
+mod revisions;
 mod write;
 
 pub(crate) use write::finish_claim;
@@ -108,7 +109,8 @@ async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
 
 fn view(context: &Context, deployment: &MachineDeployment, live: &Live) -> MachineDeploymentView {
     let entry = crate::catalog::of(context, deployment, &live.sets, &live.machines);
-    MachineDeploymentView::of(deployment, entry.instance_type.headroom, &entry.unavailable)
+    let cluster = context.cluster();
+    MachineDeploymentView::of(deployment, cluster.as_deref(), entry.instance_type.headroom, &entry.unavailable)
 }
 
 fn claim_view(context: &Context, claim: &NodeClaim, live: &Live) -> ClaimView {

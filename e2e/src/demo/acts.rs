@@ -48,6 +48,8 @@ pub(super) struct Player {
     said: UnboundedSender<Line>,
     /// NodeClaims of the general pool at the beginning.
     ordinary: usize,
+    /// Whether nobody is given time to look, as in a test.
+    hurries: bool,
 }
 
 impl Player {
@@ -57,11 +59,13 @@ impl Player {
             pictures,
             said,
             ordinary: 0,
+            hurries: false,
         }
     }
 
     /// Waits for the first pods to run, then plays that many acts, or acts without end.
     pub(super) async fn play(&mut self, acts: Option<usize>) -> Result<()> {
+        self.hurries = acts.is_some();
         self.say("The operator starts. 20 pods wait; there is no Node.");
         let picture = self.all_pods_run().await?;
         self.ordinary = of_pool(&picture, GENERAL).len();
@@ -73,7 +77,7 @@ impl Player {
         ));
         let script = SCRIPT.iter().cycle().enumerate();
         for (number, act) in script.take(acts.unwrap_or(usize::MAX)) {
-            tokio::time::sleep(LOOK).await;
+            self.pause().await;
             self.act(*act)
                 .await
                 .with_context(|| format!("act {}, {act:?}", number + 1))?;
@@ -81,6 +85,12 @@ impl Player {
         // The last sentence is to be read, too.
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(())
+    }
+
+    async fn pause(&self) {
+        if !self.hurries {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     async fn act(&mut self, act: Act) -> Result<()> {
@@ -163,7 +173,7 @@ impl Player {
         let spare = of_pool(&before, GENERAL).len().saturating_sub(self.ordinary);
         let mut claims = of_pool(&before, BATCH);
         claims.extend(of_pool(&before, GENERAL).into_iter().rev().take(spare));
-        tokio::time::sleep(LOOK).await;
+        self.pause().await;
         self.announce(&format!(
             "Act: the {} NodeClaims of batch and the newest of general are deleted at once.",
             claims.len()

@@ -297,3 +297,42 @@ fn stage(claim: &DynamicObject) -> Stage {
     let reached = stages.into_iter().find(|(type_, _)| is_true(type_));
     reached.map_or(Stage::Created, |(_, stage)| stage)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(object: Value) -> DynamicObject {
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_claim_is_as_far_as_its_last_true_condition() {
+        let with = |conditions: Value| {
+            claim(json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": { "name": "c" },
+                "status": { "conditions": conditions },
+            }))
+        };
+        let condition = |type_: &str, status: &str| json!({ "type": type_, "status": status });
+        assert_eq!(stage(&with(json!([]))), Stage::Created);
+        let launched = json!([condition("Launched", "True"), condition("Registered", "Unknown")]);
+        assert_eq!(stage(&with(launched)), Stage::Launched);
+        let initialized = json!([condition("Initialized", "True"), condition("Registered", "True")]);
+        assert_eq!(stage(&with(initialized)), Stage::Initialized);
+        let going = json!({
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": { "name": "c", "deletionTimestamp": "2026-01-05T12:00:00Z" },
+            "status": { "conditions": [condition("Initialized", "True")] },
+        });
+        assert_eq!(stage(&claim(going)), Stage::Deleting);
+    }
+
+    #[test]
+    fn the_zone_is_read_from_the_announced_labels() {
+        assert_eq!(zone("kubernetes.io/os=linux,topology.kubernetes.io/zone=b"), "b");
+        assert_eq!(zone(""), "");
+    }
+}

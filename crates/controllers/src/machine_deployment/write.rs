@@ -1,5 +1,6 @@
 //! One write each, with the precondition that it was decided under.
 
+use super::revisions;
 use crate::context::Context;
 use crate::error::{Attempt, Error, is_not_found};
 use crate::facts::Lesson;
@@ -37,19 +38,21 @@ pub(super) async fn write(
             patch_machine(context, &machine, managers::TERMINATION, &annotations).await
         }
         Write::DeleteMachine { machine } => delete_machine(context, &machine).await,
-        Write::UpdateLedger { resource_version, ledger, replicas } => {
+        Write::UpdateLedger { resource_version, ledger, replicas, end_pause } => {
             let text = (!ledger.is_empty()).then(|| ledger.to_string());
             let mut patch = json!({
                 "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
             });
+            if end_pause {
+                patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
+                patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
+            }
             if let Some(replicas) = replicas {
                 patch["spec"] = json!({ "replicas": replicas });
             }
             let before = deployment.and_then(|deployment| deployment.spec.replicas);
             tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
-            let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
-            let patched = context.capi::<MachineDeployment>().patch(&name.name, &params, &Patch::Merge(&patch)).await;
-            patched.attempt(|| format!("patch MachineDeployment {name}")).map(drop)
+            patch_deployment(context, name, &patch).await
         }
         Write::ReleaseHook { machine } => {
             tracing::info!(machine = %machine.name, "releasing Machine");
@@ -59,8 +62,26 @@ pub(super) async fn write(
                 result => result,
             }
         }
+        Write::Pause { resource_version, pause } => revisions::pause(context, name, &resource_version, &pause).await,
+        Write::MarkMachine { machine } => {
+            patch_machine(context, &machine, managers::TERMINATION, &json!({ annotations::DELETE_MACHINE: "" })).await
+        }
+        Write::ScaleMachineSet { name: set, resource_version, replicas } => {
+            revisions::scale(context, &set, &resource_version, replicas).await
+        }
+        Write::CreateSuccessor { claim } => revisions::create_successor(context, &claim).await,
+        Write::Forget { machine } => {
+            let annotations = json!({ annotations::NODECLAIM: Value::Null, annotations::PRE_TERMINATE_HOOK: Value::Null });
+            patch_machine(context, &machine, managers::HOOK, &annotations).await
+        }
         Write::FinishClaim { claim } => finish_claim(context, &claim).await,
     }
+}
+
+pub(super) async fn patch_deployment(context: &Context, name: &NamespacedName, patch: &Value) -> Result<(), Error> {
+    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
+    let patched = context.capi::<MachineDeployment>().patch(&name.name, &params, &Patch::Merge(patch)).await;
+    patched.attempt(|| format!("patch MachineDeployment {name}")).map(drop)
 }
 
 async fn patch_machine(context: &Context, machine: &MachineRef, manager: &str, annotations: &Value) -> Result<(), Error> {
@@ -95,6 +116,8 @@ async fn end_claim(
         EndReason::InsufficientCapacity => ("InsufficientCapacityError", "insufficient_capacity"),
         EndReason::ScaledByOthers => ("ScaledByOthers", "scaled_by_others"),
         EndReason::MachineLost => ("MachineLost", "machine_lost"),
+        EndReason::ReplacedByRollOut => ("ReplacedByRollOut", "replaced_by_roll_out"),
+        EndReason::AdoptionRefused => ("AdoptionRefused", "adoption_refused"),
     };
     if reason == EndReason::InsufficientCapacity {
         context.facts.learn(deployment, Lesson::OutOfCapacity, message.to_owned(), Timestamp::now());

@@ -44,9 +44,7 @@ fn claim_change(before: Option<&Claim>, claim: &Claim) -> Option<String> {
         )),
         (before, Stage::Initialized) if before != Some(Stage::Initialized) => {
             let machine = claim.machine.as_deref().unwrap_or("?");
-            Some(format!(
-                "NodeClaim {name} is initialized: the Node of Machine {machine} takes pods"
-            ))
+            Some(format!("NodeClaim {name} is initialized, on Machine {machine}"))
         }
         (before, Stage::Deleting) if before != Some(Stage::Deleting) => {
             Some(format!("NodeClaim {name} is being deleted"))
