@@ -57,17 +57,7 @@ pub(crate) fn capacity(
             _ => findings.fault(key, value, example),
         }
     }
-    if let Some(value) = annotated.value(annotations::CAPACITY_MAX_PODS) {
-        match number(value).filter(|pods| *pods > 0) {
-            Some(pods) => _ = amounts.insert(PODS.to_owned(), pods),
-            None => findings.fault(
-                annotations::CAPACITY_MAX_PODS,
-                value,
-                "write a whole number of pods such as 110",
-            ),
-        }
-    }
-    amounts.entry(PODS.to_owned()).or_insert(DEFAULT_PODS);
+    pods(annotated, findings, &mut amounts);
     gpus(annotated, findings, &mut amounts);
     let volume_limits = volume_limits(annotated, findings);
     let missing = [CPU, MEMORY]
@@ -83,6 +73,17 @@ pub(crate) fn capacity(
         missing,
         volume_limits,
     }
+}
+
+fn pods(annotated: Annotations<'_>, findings: &mut Findings, amounts: &mut BTreeMap<String, i64>) {
+    const KEY: &str = annotations::CAPACITY_MAX_PODS;
+    if let Some(value) = annotated.value(KEY) {
+        match number(value).filter(|pods| *pods > 0) {
+            Some(pods) => _ = amounts.insert(PODS.to_owned(), pods),
+            None => findings.fault(KEY, value, "write a whole number of pods such as 110"),
+        }
+    }
+    amounts.entry(PODS.to_owned()).or_insert(DEFAULT_PODS);
 }
 
 fn of_template(template: Option<&InfrastructureTemplate>, findings: &mut Findings) -> BTreeMap<String, i64> {

@@ -3,7 +3,7 @@
 use crate::availability::{self, Facts};
 use crate::capacity::{Capacity, capacity};
 use crate::findings::{Annotations, CatalogWarning, Findings};
-use crate::taints::{TemplateTaint, taints};
+use crate::taints::taints;
 use crate::{labels, overhead, price};
 use jiff::{SignedDuration, Timestamp};
 use karpenter_capi_api::capi::{Cluster, InfrastructureTemplate, Machine, MachineDeployment, MachineSet};
@@ -127,13 +127,7 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
         volume_limits,
     } = capacity(template, annotated, &mut findings);
     let overhead = overhead::overhead(annotated, &mut findings);
-    let template_taints = deployment.spec.template.spec.taints.iter();
-    let template_taints = template_taints.map(|taint| TemplateTaint {
-        key: &taint.key,
-        value: &taint.value,
-        effect: &taint.effect,
-    });
-    let taints = taints(template_taints, annotated, &mut findings);
+    let taints = taints(&deployment.spec.template.spec.taints, annotated, &mut findings);
     let price = price::price(annotated, &mut findings);
     let price_updated_at = price::price_updated_at(annotated, &mut findings);
     let priority = price::priority(annotated, &mut findings);
@@ -141,17 +135,12 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let (headroom, full) = availability::headroom(input, annotated, &mut findings);
     let excluded = excluded(annotated, &mut findings);
 
-    let mut unavailable = availability::unavailable(input);
-    let mut by_hand: Vec<_> = excluded.into_iter().collect();
-    by_hand.extend(findings.faults.first().map(|_| invalid(&name, &findings.faults)));
-    by_hand.extend(no_capacity(&name, &missing, annotated, &findings));
-    let deleting = unavailable
-        .iter()
-        .take_while(|reason| reason.code == ReasonCode::Deleting)
-        .count();
-    unavailable.splice(deleting..deleting, by_hand);
-    unavailable.extend(full);
-
+    let unreadable = no_capacity(&name, &missing, annotated, &findings);
+    let by_hand = excluded
+        .into_iter()
+        .chain(invalid(&name, &findings.faults))
+        .chain(unreadable);
+    let unavailable = in_order(availability::unavailable(input), by_hand, full);
     let mut of_offering = labels.clone();
     of_offering.retain(|key, _| matches!(key.as_str(), keys::TOPOLOGY_ZONE | keys::CAPACITY_TYPE));
     let offering = Offering {
@@ -189,12 +178,30 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     }
 }
 
-fn invalid(name: &NamespacedName, faults: &[CatalogWarning]) -> UnavailableReason {
+/// Deletion first, since it ends everything else; then what a person has written; the maximum size last, since it alone is ordinary.
+fn in_order(
+    mut of_objects: Vec<UnavailableReason>,
+    by_hand: impl Iterator<Item = UnavailableReason>,
+    full: Option<UnavailableReason>,
+) -> Vec<UnavailableReason> {
+    let deleting = of_objects
+        .iter()
+        .take_while(|reason| reason.code == ReasonCode::Deleting)
+        .count();
+    of_objects.splice(deleting..deleting, by_hand);
+    of_objects.extend(full);
+    of_objects
+}
+
+fn invalid(name: &NamespacedName, faults: &[CatalogWarning]) -> Option<UnavailableReason> {
+    if faults.is_empty() {
+        return None;
+    }
     let told: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
-    UnavailableReason {
+    Some(UnavailableReason {
         code: ReasonCode::Invalid,
         message: format!("{}: {}", name.name, told.join("; ")),
-    }
+    })
 }
 
 /// Says what is missing, unless it is there and can't be read, which is told as `Invalid`.

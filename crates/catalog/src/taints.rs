@@ -1,6 +1,7 @@
 //! Taints that nodes of a MachineDeployment come up with.
 
 use crate::findings::{Annotations, Findings, is_label_value, is_qualified_name, parts};
+use karpenter_capi_api::capi::MachineTaint;
 use karpenter_capi_api::names::{annotations, taints};
 use karpenter_capi_model::taint::{Taint, TaintEffect};
 use std::collections::BTreeMap;
@@ -10,23 +11,22 @@ const TEMPLATE_FIELD: &str = "spec.template.spec.taints";
 const REMEDY: &str =
     "write key=value:effect with effect NoSchedule, PreferNoSchedule or NoExecute, separated by commas";
 
-/// A taint of the Machine template as it stands in the object.
-pub(crate) struct TemplateTaint<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) value: &'a str,
-    pub(crate) effect: &'a str,
-}
-
 /// Taints of the Machine template with those of the annotation over them; the same key and effect is the same taint.
 ///
 /// A malformed taint takes the MachineDeployment out: to guess a taint away would send pods to nodes that repel them.
-pub(crate) fn taints<'a>(
-    template: impl IntoIterator<Item = TemplateTaint<'a>>,
+pub(crate) fn taints(
+    template: &[MachineTaint],
     annotated: Annotations<'_>,
     findings: &mut Findings,
 ) -> Vec<Taint> {
     let mut merged = BTreeMap::new();
-    for TemplateTaint { key, value, effect } in template {
+    for MachineTaint {
+        key,
+        value,
+        effect,
+        propagation: _,
+    } in template
+    {
         match checked(key, value, effect) {
             Some(taint) => _ = merged.insert((taint.key.clone(), taint.effect), taint),
             None => findings.fault(TEMPLATE_FIELD, &format!("{key}={value}:{effect}"), REMEDY),

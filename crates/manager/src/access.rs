@@ -100,10 +100,7 @@ impl Access {
     }
 
     fn no_client(&self, error: &kube::Error) -> AccessError {
-        AccessError::Client {
-            place: self.to_string(),
-            trouble: Trouble::of(error),
-        }
+        AccessError::Client(self.explain(&Trouble::of(error)))
     }
 
     /// The server's address without anything secret in it.
@@ -125,6 +122,9 @@ impl Access {
             }
             (Trouble::Unreachable(_) | Trouble::NoAnswer, Origin::Pod) => {
                 "check that network policies let this pod reach the API server"
+            }
+            (Trouble::Proxy, _) => {
+                "remove clusters[].cluster.proxy-url from the kubeconfig and HTTPS_PROXY from the environment"
             }
             (Trouble::Tls(_), Origin::File(_)) => {
                 "check clusters[].cluster.server, certificate-authority-data (or certificate-authority) and tls-server-name, and the client certificate of users[].user there"

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, Layer, Service};
 
 /// About thirty years: what a timer can still hold.
-const FOREVER: Duration = Duration::from_secs(86_400 * 365 * 30);
+const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// A write that was not sent, or given up.
 #[derive(Debug, thiserror::Error)]

@@ -11,12 +11,12 @@ use crate::options::{LogFormat, LogLevel, LogOutput, LogOutputs, LoggingOptions}
 /// Starts logging; a `RUST_LOG` that can't be read is an error.
 pub(crate) fn start(options: &LoggingOptions) -> anyhow::Result<()> {
     let refinement = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = filter(options.log_level, &refinement)?;
+    let filter = filter(options.level, &refinement)?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(writer(&options.log_output_paths))
-        .with_ansi(is_for_a_terminal(&options.log_output_paths));
-    match options.log_format {
+        .with_writer(writer(&options.outputs))
+        .with_ansi(is_for_a_terminal(&options.outputs));
+    match options.format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().flatten_event(true).with_current_span(false).init(),
     }

@@ -110,20 +110,30 @@ pub(crate) struct ServingOptions {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LoggingOptions {
-    /// The least important lines that are written; the variable RUST_LOG refines it for single modules
-    #[arg(long, env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
-    pub(crate) log_level: LogLevel,
+    /// The least important lines that are written; the variable `RUST_LOG` refines it for single modules
+    #[arg(
+        long = "log-level",
+        env = "LOG_LEVEL",
+        value_name = "LEVEL",
+        default_value = "info"
+    )]
+    pub(crate) level: LogLevel,
     /// For people or for programs
-    #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
-    pub(crate) log_format: LogFormat,
+    #[arg(
+        long = "log-format",
+        env = "LOG_FORMAT",
+        value_name = "FORMAT",
+        default_value = "text"
+    )]
+    pub(crate) format: LogFormat,
     /// stdout, stderr or both, separated by a comma
     #[arg(
-        long,
+        long = "log-output-paths",
         env = "LOG_OUTPUT_PATHS",
         value_name = "OUTPUTS",
         default_value = "stdout"
     )]
-    pub(crate) log_output_paths: LogOutputs,
+    pub(crate) outputs: LogOutputs,
 }
 
 /// How the operator decides.

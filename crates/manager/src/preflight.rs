@@ -111,11 +111,13 @@ pub(crate) enum Unprepared {
 fn list(missing: &[Missing]) -> String {
     match missing {
         [one] => format!(" {one}"),
-        many => many
-            .iter()
-            .enumerate()
-            .map(|(number, one)| format!(" ({}) {one}", number + 1))
-            .collect(),
+        many => {
+            let numbered = many.iter().enumerate();
+            let numbered: Vec<_> = numbered
+                .map(|(number, one)| format!(" ({}) {one}", number + 1))
+                .collect();
+            numbered.concat()
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::supervisor::Pulse;
 
 /// A port that can't be had.
 #[derive(Debug, thiserror::Error)]
-#[error("can't listen on {address} ({flag}): {source}; choose another port, or 0 for none")]
+#[error("can't listen on {address} ({flag}); choose another port, or 0 for none")]
 pub(crate) struct PortTaken {
     address: SocketAddr,
     flag: &'static str,

@@ -1,5 +1,7 @@
 //! The manager as a process: flags and variables, what it says about what is wrong, exit codes, HTTP, signals.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine; nothing here takes more than a few seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const SECRET: &str = "very-secret-token";
 
 /// The program with a clean environment, no ports, and a Cluster that nobody looks for.
@@ -322,10 +324,11 @@ fn garbage_instead_of_a_kubeconfig_is_named_but_not_repeated() {
     }
 }
 
+type Change = fn(&mut Value);
+
 #[test]
 fn a_field_that_is_wrong_is_named() {
     let folder = Folder::new();
-    type Change = fn(&mut Value);
     let cases: [(Change, &[&str]); 6] = [
         (
             |config| config["current-context"] = json!("other"),
@@ -567,4 +570,13 @@ fn a_feature_gate_that_is_unknown_is_warned_of() {
         "--feature-gates=Telepathy=true",
     ]));
     assert_says(&said, &["WARN", "Telepathy"]);
+}
+
+#[test]
+fn a_proxy_is_refused_with_the_way_to_do_without() {
+    let folder = Folder::new();
+    let path = folder.kubeconfig("https://127.0.0.1:1", |_| {});
+    let (code, said) = run(manager(&[&flag(&path)]).env("HTTPS_PROXY", "http://127.0.0.1:3128"));
+    assert_eq!(code, Some(1));
+    assert_says(&said, &["proxy", "HTTPS_PROXY", "proxy-url"]);
 }

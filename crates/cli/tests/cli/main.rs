@@ -6,5 +6,6 @@ mod cases;
 mod common;
 mod document;
 mod examples;
+mod nodes;
 mod two_hundred_nodes;
 mod usage;

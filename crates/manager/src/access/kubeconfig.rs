@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 
-use super::{Role, Trouble};
+use super::Role;
 
 /// Why a cluster can't even be tried.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub(crate) enum AccessError {
     )]
     Pod { role: Role, problem: String },
     /// The file can't be read.
-    #[error("kubeconfig {path} of the {role} can't be read: {source}; check {flag}")]
+    #[error("kubeconfig {path} of the {role} can't be read; check {flag}")]
     Unreadable {
         path: String,
         role: Role,
@@ -43,8 +43,8 @@ pub(crate) enum AccessError {
         problem: String,
     },
     /// A client can't be made.
-    #[error("no client for the {place}: {trouble}; check the users[].user and clusters[].cluster entries")]
-    Client { place: String, trouble: Trouble },
+    #[error("{0}")]
+    Client(String),
 }
 
 fn flag(role: Role) -> &'static str {

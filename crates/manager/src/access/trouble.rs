@@ -15,6 +15,8 @@ pub(crate) enum Trouble {
     Unreachable(String),
     /// A connection came about, but no answer in time.
     NoAnswer,
+    /// The client can't talk through the proxy that it is told to take.
+    Proxy,
     /// Certificates.
     Tls(String),
     /// 401.
@@ -36,14 +38,18 @@ impl Trouble {
                 401 => Self::Unauthorized,
                 403 => Self::Forbidden(status.message.clone()),
                 code if status.reason.is_empty() || status.reason.starts_with("Failed to parse") => {
-                    if status.status.is_none() { Self::NotKubernetes } else { Self::Other(format!("answer {code}")) }
+                    if status.status.is_none() {
+                        Self::NotKubernetes
+                    } else {
+                        Self::Other(format!("answer {code}"))
+                    }
                 }
                 code => Self::Other(format!("{} ({code} {})", status.message, status.reason)),
             },
             kube::Error::Auth(error) => Self::Credentials(credentials(error)),
             kube::Error::RustlsTls(error) => Self::Tls(error.to_string()),
             kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-                Self::Unreachable("the proxy of the kubeconfig's proxy-url (or of HTTPS_PROXY) is of a kind that isn't supported".into())
+                Self::Proxy
             }
             kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => Self::NotKubernetes,
             other => Self::in_chain(other),
@@ -120,6 +126,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(problem) => write!(f, "the API server can't be reached: {problem}"),
+            Self::Proxy => f.write_str("a proxy is set for the API server, but proxies aren't supported"),
             Self::NoAnswer => f.write_str("the API server doesn't answer"),
             Self::Tls(problem) => write!(f, "the TLS connection to the API server failed: {problem}"),
             Self::Unauthorized => {

@@ -90,7 +90,7 @@ impl Election {
 
     /// Stands for election and then leads, until `stop`, when the Lease is given back, or until leadership is lost.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), LeadershipLost> {
-        let mut problem = "none".to_owned();
+        let mut problem = "no attempt failed, so this process was stopped or had no time to run".to_owned();
         loop {
             let end = self.candidate.leads_until();
             let attempt = tokio::select! {
@@ -102,7 +102,7 @@ impl Election {
             match attempt {
                 Ok(Ok(outcome)) => self.take(outcome)?,
                 Ok(Err(error)) => problem = self.failed(&error),
-                Err(_) => problem = "no answer in time".to_owned(),
+                Err(_) => problem = Trouble::NoAnswer.to_string(),
             }
             tokio::select! {
                 biased;
@@ -196,7 +196,11 @@ impl Election {
                 self.lease(),
                 Trouble::of(&error)
             ),
-            Err(_) => tracing::warn!("could not give lease {} back: no answer in time", self.lease()),
+            Err(_) => tracing::warn!(
+                "could not give lease {} back: {}",
+                self.lease(),
+                Trouble::NoAnswer
+            ),
         }
     }
 }

@@ -115,9 +115,8 @@ fn processor_requests_that_cannot_be_are_one_core() {
 
 #[test]
 fn log_outputs_are_the_two_streams() {
-    let outputs = |text: &str| {
-        read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.log_output_paths.0)
-    };
+    let outputs =
+        |text: &str| read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.outputs.0);
     assert_eq!(outputs("stderr"), Ok(vec![LogOutput::Stderr]));
     assert_eq!(
         outputs("stdout,stderr,stdout"),
@@ -165,7 +164,10 @@ fn the_documentation_names_every_flag_with_its_variable_and_default() {
             let shown = default.is_empty()
                 || default.split(',').all(|part| line.contains(part))
                     && line.contains(&format!("`{}", default.split(',').next().unwrap()));
-            assert!(shown, "docs/settings.md: the row of --{flag} doesn't name its default {default}");
+            assert!(
+                shown,
+                "docs/settings.md: the row of --{flag} doesn't name its default {default}"
+            );
         }
     }
 }
