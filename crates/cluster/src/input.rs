@@ -16,7 +16,7 @@ use karpenter_capi_scheduling::input::{Input, Options};
 use karpenter_capi_scheduling::plan::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use deployments::Scope;
+pub use deployments::{Owned, Scope, offer, offer_of};
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

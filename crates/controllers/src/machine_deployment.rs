@@ -12,6 +12,7 @@ use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_cluster::input::{Owned, offer};
 use karpenter_capi_lifecycle::claim::is_drained;
 use karpenter_capi_lifecycle::ledger::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed, assigned, step};
 use karpenter_capi_model::name::NamespacedName;
@@ -55,7 +56,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: Name
     // Claims from the index are at least as old as what is read now: a claim that has just come is seen in the next step.
     let live = read(&context, &name).await?;
     let now = Timestamp::now();
-    let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live));
+    let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live, now));
     let sets: Vec<_> = live.sets.iter().map(|set| MachineSetView::of(set)).collect();
     let machines: Vec<_> = live.machines.iter().map(|machine| MachineView::of(machine)).collect();
     let claims: Vec<_> = claims.iter().map(|claim| claim_view(&context, claim, &live)).collect();
@@ -107,8 +108,11 @@ async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
     Ok(Live { deployment, sets: sets.items.into_iter().map(Arc::new).collect(), machines })
 }
 
-fn view(context: &Context, deployment: &MachineDeployment, live: &Live) -> MachineDeploymentView {
-    let entry = crate::catalog::of(context, deployment, &live.sets, &live.machines);
+fn view(context: &Context, deployment: &MachineDeployment, live: &Live, now: Timestamp) -> MachineDeploymentView {
+    let snapshot = context.index.snapshot();
+    let owned = Owned { machine_sets: &live.sets, machines: &live.machines };
+    let facts = context.facts.of(&crate::context::key(deployment));
+    let entry = offer(&snapshot, deployment, owned, &facts, now);
     let cluster = context.cluster();
     MachineDeploymentView::of(deployment, cluster.as_deref(), entry.instance_type.headroom, &entry.unavailable)
 }

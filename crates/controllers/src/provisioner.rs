@@ -1,6 +1,5 @@
 //! Pending pods in, NodeClaims out: batch, take a picture, solve off the async threads, create what was planned.
 
-mod claim;
 mod report;
 mod trigger;
 
@@ -9,6 +8,7 @@ pub(crate) use trigger::Trigger;
 use crate::context::Context;
 use crate::error::{Attempt, Error, chain};
 use jiff::Timestamp;
+use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
 use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
@@ -112,7 +112,8 @@ async fn create_all(context: &Context, provisioning: &ProvisioningInput, plan: &
 async fn create(context: &Context, provisioning: &ProvisioningInput, planned: &PlannedNodeClaim) -> Result<(), Error> {
     let snapshot = context.index.snapshot();
     let Some(pool) = snapshot.node_pool(&planned.node_pool) else { return Ok(()) };
-    let Some(claim) = claim::of_plan(planned, pool, &provisioning.catalog) else { return Ok(()) };
+    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else { return Ok(()) };
+    claim.metadata.generate_name = Some(format!("{}-", planned.node_pool));
     let params = PostParams { field_manager: Some(karpenter_capi_api::names::managers::PROVISIONER.to_owned()), ..PostParams::default() };
     let created = context.node_claims().create(&params, &claim).await;
     let created = created.attempt(|| format!("create a NodeClaim of NodePool {}", planned.node_pool))?;

@@ -173,7 +173,7 @@ mod tests {
                 .is::<NotLeading>()
         );
         assert!(client.call(request(Method::GET)).await.is_ok());
-        end.send_replace(Some(Instant::now() + Duration::from_secs(3600)));
+        end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(client.call(request(method)).await.is_ok());
         }
@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_under_way_is_given_up_at_the_end() {
         let (end, fence) = Fence::new();
-        let mut client = FenceLayer(fence).layer(server(Duration::from_secs(3600), Arc::default()));
+        let mut client = FenceLayer(fence).layer(server(Duration::from_hours(1), Arc::default()));
         end.send_replace(Some(Instant::now() + Duration::from_millis(200)));
         assert!(
             client
@@ -205,8 +205,8 @@ mod tests {
     #[tokio::test]
     async fn a_write_under_way_is_given_up_when_leadership_is_lost() {
         let (end, fence) = Fence::new();
-        let mut client = FenceLayer(fence).layer(server(Duration::from_secs(3600), Arc::default()));
-        end.send_replace(Some(Instant::now() + Duration::from_secs(3600)));
+        let mut client = FenceLayer(fence).layer(server(Duration::from_hours(1), Arc::default()));
+        end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         let write = client.call(request(Method::PATCH));
         end.send_replace(None);
         assert!(write.await.unwrap_err().is::<NotLeading>());
@@ -218,7 +218,7 @@ mod tests {
         let mut client = FenceLayer(fence).layer(server(Duration::from_secs(1), Arc::default()));
         end.send_replace(Some(Instant::now() + Duration::from_millis(500)));
         let write = client.call(request(Method::PATCH));
-        end.send_replace(Some(Instant::now() + Duration::from_secs(3600)));
+        end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         assert!(write.await.is_ok());
     }
 }

@@ -285,7 +285,7 @@ mod tests {
     fn every_missing_thing_is_told_with_its_remedy() {
         let place = "workload cluster at https://10.0.0.1:6443 (kubeconfig /k)".to_owned();
         let error = Unprepared::Missing {
-            waited: Duration::from_secs(120),
+            waited: Duration::from_mins(2),
             missing: vec![
                 Missing::OurKinds {
                     place: place.clone(),

@@ -202,7 +202,7 @@ mod tests {
                 .is_none()
         );
         supervisor.start("short", async { anyhow::Ok(()) });
-        let ended = supervisor.end_of("short", Duration::from_secs(60)).await;
+        let ended = supervisor.end_of("short", Duration::from_mins(1)).await;
         assert!(matches!(
             ended,
             Some(Ended {
@@ -211,10 +211,7 @@ mod tests {
             })
         ));
         assert!(
-            supervisor
-                .end_of("short", Duration::from_secs(60))
-                .await
-                .is_none(),
+            supervisor.end_of("short", Duration::from_mins(1)).await.is_none(),
             "it has ended before"
         );
     }

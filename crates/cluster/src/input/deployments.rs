@@ -2,6 +2,7 @@
 
 use super::{Books, InputOptions};
 use crate::snapshot::Snapshot;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, controller_of_kind};
 use karpenter_capi_api::names::{annotations, labels};
@@ -70,22 +71,13 @@ pub(super) fn read(
         .filter(|(_, deployment)| options.scope.includes(deployment));
     in_scope
         .map(|(name, object)| {
-            let namespace = name.namespace.as_str();
-            let cluster = NamespacedName::new(namespace, object.spec.cluster_name.clone());
-            let reference = &object.spec.template.spec.infrastructure_ref;
             let mut facts: Facts = options.facts.get(name).cloned().unwrap_or_default();
             facts.claims_to_enter = books.get(name).map_or(0, |books| books.to_enter);
-            let entry = catalog(&CatalogInput {
-                machine_deployment: object,
-                infrastructure_template: snapshot
-                    .infrastructure_template(namespace, reference)
-                    .map(Arc::as_ref),
+            let owned = Owned {
                 machine_sets: sets.get(name).map(Vec::as_slice).unwrap_or_default(),
                 machines: machines.get(name).map(Vec::as_slice).unwrap_or_default(),
-                cluster: snapshot.clusters.get(&cluster).map(Arc::as_ref),
-                facts: &facts,
-                now: options.now,
-            });
+            };
+            let entry = offer(snapshot, object, owned, &facts, options.now);
             (
                 name.clone(),
                 Deployment {
@@ -95,6 +87,52 @@ pub(super) fn read(
             )
         })
         .collect()
+}
+
+/// What a MachineDeployment made.
+#[derive(Clone, Copy, Debug)]
+pub struct Owned<'a> {
+    /// Its MachineSets.
+    pub machine_sets: &'a [Arc<MachineSet>],
+    /// Its Machines.
+    pub machines: &'a [Arc<Machine>],
+}
+
+/// What a MachineDeployment offers, with its MachineSets and Machines as they were read, and its Cluster and infrastructure template
+/// from the picture.
+pub fn offer(
+    snapshot: &Snapshot,
+    deployment: &MachineDeployment,
+    owned: Owned<'_>,
+    facts: &Facts,
+    now: Timestamp,
+) -> CatalogEntry {
+    let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
+    let cluster = NamespacedName::new(namespace, deployment.spec.cluster_name.clone());
+    let reference = &deployment.spec.template.spec.infrastructure_ref;
+    catalog(&CatalogInput {
+        machine_deployment: deployment,
+        infrastructure_template: snapshot.infrastructure_template(namespace, reference).map(Arc::as_ref),
+        machine_sets: owned.machine_sets,
+        machines: owned.machines,
+        cluster: snapshot.clusters.get(&cluster).map(Arc::as_ref),
+        facts,
+        now,
+    })
+}
+
+/// As [`offer`], all of it from the picture; for many MachineDeployments at once, [`super::provisioning_input`] is quicker.
+pub fn offer_of(snapshot: &Snapshot, deployment: &MachineDeployment, facts: &Facts, now: Timestamp) -> CatalogEntry {
+    let name = deployment.metadata.name.as_deref();
+    let namespace = &deployment.metadata.namespace;
+    let is_owned = |meta: &ObjectMeta| {
+        meta.namespace == *namespace
+            && meta.labels.as_ref().and_then(|all| all.get(labels::DEPLOYMENT_NAME)).map(String::as_str) == name
+    };
+    let machine_sets: Vec<_> = snapshot.machine_sets.values().filter(|set| is_owned(&set.metadata)).cloned().collect();
+    let machines: Vec<_> = snapshot.machines.values().filter(|machine| is_owned(&machine.metadata)).cloned().collect();
+    let owned = Owned { machine_sets: &machine_sets, machines: &machines };
+    offer(snapshot, deployment, owned, facts, now)
 }
 
 /// What each MachineDeployment's claims will still do to its replicas, by the rules of the ledger.

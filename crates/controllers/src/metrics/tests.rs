@@ -497,6 +497,9 @@ fn the_documentation_names_every_metric_with_its_type_and_labels() {
         let kind = format!("{kind:?}").to_lowercase();
         let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
         let row = format!("| `{name}` | {kind} | {}", labels.join(", "));
-        assert!(page.lines().any(|line| line.starts_with(&row)), "docs/metrics.md has no row that begins with {row}");
+        assert!(
+            page.lines().any(|line| line.starts_with(&row)),
+            "docs/metrics.md has no row that begins with {row}"
+        );
     }
 }

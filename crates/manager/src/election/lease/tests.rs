@@ -16,7 +16,7 @@ use crate::fence::Fence;
 
 /// Short, but long enough for a busy machine to keep.
 const TIMING: Timing = Timing {
-    lease: Duration::from_millis(3000),
+    lease: Duration::from_secs(3),
     renew_within: Duration::from_millis(1500),
     retry: Duration::from_millis(50),
 };
@@ -136,7 +136,7 @@ fn stand(server: &Server, identity: &str) -> Standing {
 
 async fn until_leading(standing: &mut Standing) {
     timeout(
-        Duration::from_secs(60),
+        Duration::from_mins(1),
         standing.leading.wait_for(|leading| *leading),
     )
     .await
@@ -186,7 +186,7 @@ async fn a_leader_that_is_cut_off_stops_leading_before_another_begins() {
     );
     sleep(Duration::from_millis(200)).await;
     server.away.store(true, Ordering::SeqCst);
-    let lost = timeout(Duration::from_secs(60), first.task)
+    let lost = timeout(Duration::from_mins(1), first.task)
         .await
         .unwrap()
         .unwrap();
@@ -208,7 +208,7 @@ async fn a_leader_whose_lease_was_taken_away_ends_and_names_the_other() {
         lease["spec"]["holderIdentity"] = json!("intruder");
         lease["metadata"]["resourceVersion"] = json!("1000");
     }
-    let lost = timeout(Duration::from_secs(60), first.task)
+    let lost = timeout(Duration::from_mins(1), first.task)
         .await
         .unwrap()
         .unwrap();
