@@ -21,6 +21,7 @@ mod provisioner;
 mod queue;
 mod templates;
 mod watch;
+mod workload;
 
 pub use error::{Class, Error};
 pub use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy};

@@ -14,20 +14,27 @@ use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::input::{Owned, offer};
 use karpenter_capi_lifecycle::claim::is_drained;
-use karpenter_capi_lifecycle::ledger::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed, assigned, step};
+use karpenter_capi_lifecycle::workload::Recognition;
+use karpenter_capi_lifecycle::ledger::{ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, assigned, step};
 use karpenter_capi_model::name::NamespacedName;
+use kube::api::ListParams;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Since when each MachineDeployment has been at rest, as far as this process has seen.
+/// What this process has seen of each MachineDeployment over time.
 #[derive(Default)]
-pub(crate) struct Rest(Mutex<HashMap<NamespacedName, Timestamp>>);
+pub(crate) struct Memory {
+    /// Since when it has been at rest.
+    rest: Mutex<HashMap<NamespacedName, Timestamp>>,
+    /// Since when things of it have had no claim.
+    orphans: Mutex<HashMap<NamespacedName, Orphans>>,
+}
 
-impl Rest {
-    fn observe(&self, deployment: &NamespacedName, at_rest: bool, now: Timestamp) -> Option<Timestamp> {
-        let mut all = self.0.lock();
+impl Memory {
+    fn at_rest_since(&self, deployment: &NamespacedName, at_rest: bool, now: Timestamp) -> Option<Timestamp> {
+        let mut all = self.rest.lock();
         if at_rest {
             Some(*all.entry(deployment.clone()).or_insert(now))
         } else {
@@ -35,7 +42,15 @@ impl Rest {
             None
         }
     }
+
+    fn forget(&self, deployment: &NamespacedName) {
+        self.rest.lock().remove(deployment);
+        self.orphans.lock().remove(deployment);
+    }
 }
+
+/// A foreign workload cluster is looked at again after this long.
+const REFUSED: Duration = Duration::from_secs(30);
 
 /// The objects of one MachineDeployment, read live.
 struct Live {
@@ -45,13 +60,18 @@ struct Live {
 }
 
 /// Brings ledger, replicas, Machines and claims one step closer to each other.
-pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: NamespacedName) -> Outcome {
+pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: NamespacedName) -> Outcome {
     let claims = claims(&context, &name);
     let known = context.index.snapshot().machine_deployments.contains_key(&name);
     if claims.is_empty() && !known {
         context.facts.forget(&name);
+        memory.forget(&name);
         context.metrics.forget_machine_deployment(&name.namespace, &name.name);
         return Ok(None);
+    }
+    if let Some(message) = crate::workload::refusal(&context) {
+        tracing::warn!(machine_deployment = %name, "nothing is written: {message}");
+        return Ok(Some(REFUSED));
     }
     // Claims from the index are at least as old as what is read now: a claim that has just come is seen in the next step.
     let live = read(&context, &name).await?;
@@ -59,7 +79,10 @@ pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: Name
     let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live, now));
     let sets: Vec<_> = live.sets.iter().map(|set| MachineSetView::of(set)).collect();
     let machines: Vec<_> = live.machines.iter().map(|machine| MachineView::of(machine)).collect();
-    let claims: Vec<_> = claims.iter().map(|claim| claim_view(&context, claim, &live)).collect();
+    let mut claims: Vec<_> = claims.iter().map(|claim| claim_view(&context, claim, &live)).collect();
+    if let Some(deployment) = &deployment {
+        claims.extend(orphans(&context, &memory, deployment, &machines, &claims).await?);
+    }
     let mut observed = Observed {
         now,
         machine_deployment: deployment.as_ref(),
@@ -68,7 +91,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, rest: Arc<Rest>, name: Name
         claims: &claims,
         at_rest_since: None,
     };
-    observed.at_rest_since = rest.observe(&name, observed.at_rest(), now);
+    observed.at_rest_since = memory.at_rest_since(&name, observed.at_rest(), now);
     let step = step(&observed);
     if step.scaled_by_others {
         let message = format!("somebody set {name} to fewer replicas than are claimed");
@@ -127,4 +150,35 @@ fn claim_view(context: &Context, claim: &NodeClaim, live: &Live) -> ClaimView {
     let snapshot = context.index.snapshot();
     let node = machine.and_then(|machine| machine.node_name()).and_then(|node| snapshot.node(node));
     ClaimView::of(claim, is_drained(claim, node.map(Arc::as_ref)))
+}
+
+/// What is to be given back though its claim is gone. The claims are listed live before anything is: the index may lag.
+async fn orphans(
+    context: &Context,
+    memory: &Memory,
+    deployment: &MachineDeploymentView,
+    machines: &[MachineView],
+    claims: &[ClaimView],
+) -> Result<Vec<ClaimView>, Error> {
+    let recognized = matches!(crate::workload::recognition(context), Some(Recognition::Known));
+    let any_claim = context.index.snapshot().node_claims.values().any(|claim| claim.spec.node_class_ref.is_ours());
+    let trust = if recognized && any_claim { Trust::Full } else { Trust::None };
+    let mut ripe = {
+        let mut all = memory.orphans.lock();
+        let orphans = all.entry(deployment.name.clone()).or_default();
+        let ripe = orphans.ripe(deployment, machines, claims, trust, Timestamp::now());
+        if !orphans.is_empty() && trust == Trust::None {
+            tracing::warn!(machine_deployment = %deployment.name, count = orphans.len(), "Machines or ledger entries have no claim; nothing is given back while no claim is visible or the workload cluster isn't the recorded one");
+        }
+        ripe
+    };
+    if !ripe.is_empty() {
+        let live = context.node_claims().list(&ListParams::default()).await.attempt(|| "list NodeClaims".to_owned())?;
+        let existing: BTreeSet<Entry> = live.items.iter().map(Entry::of).collect();
+        ripe.retain(|orphan| !existing.contains(&orphan.entry));
+        for orphan in &ripe {
+            tracing::warn!(machine_deployment = %deployment.name, entry = %orphan.entry, "giving back what has had no claim for long");
+        }
+    }
+    Ok(ripe)
 }

@@ -6,7 +6,7 @@ use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::names::{finalizers, managers};
 use karpenter_capi_api::v1alpha1::{ClusterAPINodeClass, MachineDeploymentStatus, Warning};
-use karpenter_capi_api::validation::validate_node_class;
+use karpenter_capi_api::validation::{FieldError, validate_node_class};
 use karpenter_capi_catalog::CatalogEntry;
 use karpenter_capi_lifecycle::node_class::{Finalizer, Observed, desired_status, finalizer};
 use kube::api::{Patch, PatchParams};
@@ -35,12 +35,17 @@ pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {
             return Ok(Some(Duration::from_secs(5)));
         }
     }
-    let errors = validate_node_class(object);
+    let mut errors = validate_node_class(object);
+    if let Some(message) = crate::workload::refusal(&context) {
+        errors.push(foreign(&message));
+    }
     // A selector that can't be read is among the errors.
     let entries = crate::catalog::of_class(&context, object).unwrap_or_default();
     let machine_deployments: Vec<_> = entries.iter().map(status_of).collect();
     let warnings: Vec<_> = entries.iter().flat_map(warnings_of).collect();
     for entry in &entries {
+        let reason = entry.reason().map(|reason| reason.code.as_str());
+        context.metrics.machine_deployment_unavailable(&entry.name.namespace, &entry.name.name, reason);
         tell(&context, entry).await;
     }
     let observed = Observed { errors: &errors, machine_deployments: &machine_deployments, warnings: &warnings };
@@ -58,6 +63,16 @@ pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {
     Ok(Some(LOOK_AGAIN))
 }
 
+/// The class isn't ready, and so neither are its pools: no claim is made that would scale another cluster's machines.
+fn foreign(message: &str) -> FieldError {
+    FieldError {
+        field: "workload cluster".to_owned(),
+        value: String::new(),
+        message: message.to_owned(),
+        remedy: "see the events of the Cluster".to_owned(),
+    }
+}
+
 fn status_of(entry: &CatalogEntry) -> MachineDeploymentStatus {
     let text = |value: &str| (!value.is_empty()).then(|| value.to_owned());
     let reason = entry.reason();
@@ -69,7 +84,7 @@ fn status_of(entry: &CatalogEntry) -> MachineDeploymentStatus {
         price: entry.price.map(|price| price.to_string()),
         replicas: i32::try_from(entry.replicas).ok(),
         available: reason.is_none(),
-        reason: reason.map(|reason| format!("{:?}", reason.code)),
+        reason: reason.map(|reason| reason.code.as_str().to_owned()),
         message: reason.map(|reason| reason.message.clone()),
     }
 }

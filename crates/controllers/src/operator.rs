@@ -1,7 +1,7 @@
 //! Starts everything, in order, and ends it together.
 
 use crate::context::{Context, Queues};
-use crate::machine_deployment::Rest;
+use crate::machine_deployment::Memory;
 use crate::metrics::Metrics;
 use crate::queue::{Queue, Requests, work};
 use crate::templates::{TemplateKind, Watched};
@@ -189,7 +189,7 @@ impl Operator {
         let stop_all = tasks.stop.clone();
         let stop = || stop_all.clone();
         let many = concurrency(self.context.settings.cpu_requests_millicores);
-        let rest = Arc::new(Rest::default());
+        let memory = Arc::new(Memory::default());
         let watched = Arc::new(Watched::default());
         let template_stop = stop();
         let futures: Vec<futures::future::BoxFuture<'static, ()>> = vec![
@@ -202,7 +202,7 @@ impl Operator {
                 context(),
                 work_of.machine_deployments,
                 many,
-                move |context, name| crate::machine_deployment::reconcile(context, Arc::clone(&rest), name),
+                move |context, name| crate::machine_deployment::reconcile(context, Arc::clone(&memory), name),
                 stop(),
             )),
             Box::pin(work(
@@ -217,6 +217,7 @@ impl Operator {
                 stop(),
             )),
             Box::pin(provisioner::run(context(), stop())),
+            Box::pin(crate::workload::run(context(), stop())),
         ];
         for future in futures {
             tasks.spawn(future);

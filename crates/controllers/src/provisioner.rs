@@ -14,7 +14,7 @@ use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
 use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
 use karpenter_capi_scheduling::solve;
 use kube::api::PostParams;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -23,18 +23,21 @@ use tokio_util::sync::CancellationToken;
 const MAX_INSTANCE_TYPES: usize = 600;
 /// Pods without a place are tried again after this long, even if nothing changed.
 const AGAIN: Duration = Duration::from_secs(10);
+/// How often a long pass says that it is still at it.
+const PROGRESS: Duration = Duration::from_secs(1);
 /// Own writes that no watch shows for this long were missed by it.
-const ASSUMED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+const ASSUMED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
 /// Runs until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
+    let mut decided = HashSet::new();
     loop {
         let settings = (context.settings.batch_idle, context.settings.batch_max);
-        tokio::select! {
+        let seen = tokio::select! {
             () = stop.cancelled() => return,
-            () = context.trigger.batch(settings.0, settings.1) => {}
-        }
-        let again = match pass(&context).await {
+            seen = context.trigger.batch(settings.0, settings.1) => seen,
+        };
+        let again = match pass(&context, &seen, &mut decided).await {
             Ok(pending) => pending,
             Err(error) => {
                 tracing::error!(error = %chain(&error), "provisioning failed");
@@ -47,20 +50,34 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     }
 }
 
-/// One pass. Returns whether pods were left without a place.
-async fn pass(context: &Arc<Context>) -> Result<bool, Error> {
+/// One pass. Returns whether pods were left without a place. `decided` are the pods of earlier passes that still want a place.
+async fn pass(
+    context: &Arc<Context>,
+    seen: &HashMap<String, tokio::time::Instant>,
+    decided: &mut HashSet<String>,
+) -> Result<bool, Error> {
     let now = Timestamp::now();
     context.index.expire_assumed(now.saturating_sub(ASSUMED_FOR).unwrap_or(now));
     let snapshot = context.index.snapshot();
     let options = input_options(context, now);
     let started = Instant::now();
     // The decision takes as long as it takes; the async threads serve health checks and watches meanwhile.
-    let solved = tokio::task::spawn_blocking(move || {
+    let scheduling_id = now.to_string();
+    let run = context.metrics.scheduling_started("provisioner", &scheduling_id, seen.len());
+    let mut solving = tokio::task::spawn_blocking(move || {
         let provisioning = provisioning_input(&snapshot, &options);
         let plan = if provisioning.input.pods.is_empty() { Plan::default() } else { solve(&provisioning.input) };
         (provisioning, plan)
     });
-    let (provisioning, plan) = solved.await.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
+    let solved = loop {
+        tokio::select! {
+            solved = &mut solving => break solved,
+            () = tokio::time::sleep(PROGRESS) => run.progress(seen.len(), started.elapsed()),
+        }
+    };
+    drop(run);
+    let (provisioning, plan) = solved.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
+    report::note_first_decisions(context, &provisioning, seen, decided);
     report::measure(context, &provisioning, &plan, started.elapsed());
     if provisioning.input.pods.is_empty() {
         return Ok(false);

@@ -115,6 +115,7 @@ fn finish<K: Clone + Eq + Hash + Display>(
     match outcome {
         Ok(again) => {
             failures.remove(&key);
+            context.metrics.reconcile_failing(name, failures.len());
             context.metrics.reconciled(name, if again.is_some() { "requeue_after" } else { "success" }, took);
             if let Some(wait) = again {
                 queue.add_after(key, wait);
@@ -124,12 +125,15 @@ fn finish<K: Clone + Eq + Hash + Display>(
             let count = failures.entry(key.clone()).or_default();
             *count += 1;
             let wait = error.backoff(*count);
+            let count = *count;
+            // Conflicts are ordinary; what fails again and again shows all the time, though the tries become rarer.
+            context.metrics.reconcile_failing(name, failures.len());
             let class: &'static str = error.class().into();
             context.metrics.reconciled(name, "error", took);
             if error.class() == Class::Conflict {
                 tracing::debug!(controller = name, object = %key, error = %chain(&error), "changed meanwhile, looking again");
             } else {
-                tracing::error!(controller = name, object = %key, class, failures = *count, error = %chain(&error), "reconcile failed");
+                tracing::error!(controller = name, object = %key, class, failures = count, error = %chain(&error), "reconcile failed");
             }
             queue.add_after(key, wait);
         }

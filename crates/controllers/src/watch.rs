@@ -49,7 +49,12 @@ pub(crate) async fn feed<K>(
                 context.metrics.watch_failed(&kind.to_string());
                 tracing::warn!(%kind, error = %chain(&error), "watch failed, trying again");
             }
-            Some(Ok(event)) => take(&context, kind, &into, event, &mut listed),
+            Some(Ok(event)) => {
+                if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {
+                    context.metrics.watch_recovered(&kind.to_string());
+                }
+                take(&context, kind, &into, event, &mut listed);
+            }
         }
     }
 }

@@ -13,11 +13,13 @@ mod enter;
 mod give_back;
 mod leave;
 mod observed;
+mod orphans;
 mod revisions;
 mod roll_out;
 mod views;
 
 pub use observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, Observed, OwnPause};
+pub use orphans::{ORPHAN_AFTER, Orphans, Trust};
 pub use views::{assigned, bound};
 
 use karpenter_capi_api::v1::NodeClaim;

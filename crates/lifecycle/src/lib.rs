@@ -13,5 +13,6 @@ pub mod ledger;
 pub mod node;
 pub mod node_class;
 pub mod node_pool;
+pub mod workload;
 
 mod conditions;

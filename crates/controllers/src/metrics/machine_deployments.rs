@@ -1,6 +1,6 @@
 //! What is told of MachineDeployments; all names are ours.
 
-use prometheus::{Error, GaugeVec};
+use prometheus::{Error, Gauge, GaugeVec};
 
 use super::register::{Register, count, forget};
 use super::{Metrics, has};
@@ -11,6 +11,7 @@ pub(super) struct MachineDeploymentSeries {
     replicas: GaugeVec,
     claims: GaugeVec,
     unavailable: GaugeVec,
+    foreign: Gauge,
 }
 
 impl MachineDeploymentSeries {
@@ -30,6 +31,10 @@ impl MachineDeploymentSeries {
                 "karpenter_capi_machine_deployment_unavailable",
                 "1 while no further Machine can be asked of a MachineDeployment, labeled by the reason.",
                 &["namespace", "machine_deployment", "reason"],
+            )?,
+            foreign: register.gauge(
+                "karpenter_capi_workload_cluster_foreign",
+                "1 while the workload cluster is not the one that the Machines belong to, and nothing is written.",
             )?,
         })
     }
@@ -57,12 +62,18 @@ impl Metrics {
         }
     }
 
+    /// Whether the workload cluster is another one than the recorded.
+    pub fn workload_cluster_foreign(&self, foreign: bool) {
+        self.machine_deployments.foreign.set(f64::from(u8::from(foreign)));
+    }
+
     /// Ends the series of a MachineDeployment that is gone or no longer ours.
     pub fn forget_machine_deployment(&self, namespace: &str, name: &str) {
         let MachineDeploymentSeries {
             replicas,
             claims,
             unavailable,
+            foreign: _,
         } = &self.machine_deployments;
         for family in [replicas, claims, unavailable] {
             forget(family, |series| {

@@ -126,6 +126,7 @@ const TABLE: &[(&str, MetricType, &[&str])] = &[
     ("karpenter_capi_reconcile_failing", GAUGE, &["controller"]),
     ("karpenter_capi_watch_errors_total", COUNTER, &["kind"]),
     ("karpenter_capi_watch_failing", GAUGE, &["kind"]),
+    ("karpenter_capi_workload_cluster_foreign", GAUGE, &[]),
 ];
 
 fn claim(pool: &str) -> NodeClaim {

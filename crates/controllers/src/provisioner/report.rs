@@ -6,8 +6,9 @@ use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::input::ProvisioningInput;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::plan::{PendingPod, Plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Nominations told one by one in a pass, as upstream limits its events; beyond it only the claims are told.
 const TOLD_PODS: usize = 100;
@@ -19,6 +20,24 @@ pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan:
     context.metrics.scheduling_finished("provisioner", took, plan.pending.len());
     context.metrics.ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
     context.metrics.cluster_state_synced(provisioning.input.nodes.len());
+}
+
+/// Observes how long each pod waited for its first decision.
+pub(super) fn note_first_decisions(
+    context: &Context,
+    provisioning: &ProvisioningInput,
+    seen: &HashMap<String, Instant>,
+    decided: &mut HashSet<String>,
+) {
+    let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
+    decided.retain(|uid| wanting.contains(uid.as_str()));
+    for pod in &provisioning.input.pods {
+        if decided.insert(pod.uid.clone())
+            && let Some(since) = seen.get(&pod.uid)
+        {
+            context.metrics.pod_decided(since.elapsed());
+        }
+    }
 }
 
 /// Tells each pod where it is to start, or why it has no place.

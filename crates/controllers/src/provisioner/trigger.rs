@@ -1,7 +1,7 @@
 //! When to look at pending pods: a window that ends when no new pod has come for a while, or after a longest time.
 
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -15,8 +15,8 @@ pub(crate) struct Trigger {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// Pods of this window: asking again for one of them doesn't lengthen it.
-    pods: HashSet<String>,
+    /// Pods of this window and when they were first seen in it: asking again for one of them doesn't lengthen it.
+    pods: HashMap<String, Instant>,
     anything: bool,
     /// A pass is due then even if nobody asks.
     due: Option<Instant>,
@@ -25,7 +25,9 @@ struct Pending {
 impl Trigger {
     /// A pod wants a place.
     pub(crate) fn pod(&self, uid: &str) {
-        if self.pending.lock().pods.insert(uid.to_owned()) {
+        let mut pending = self.pending.lock();
+        if !pending.pods.contains_key(uid) {
+            pending.pods.insert(uid.to_owned(), Instant::now());
             self.changed.notify_one();
         }
     }
@@ -45,8 +47,9 @@ impl Trigger {
         pending.due = Some(pending.due.map_or(due, |other| other.min(due)));
     }
 
-    /// Waits for a reason to look, then for the end of the window; what has come is taken.
-    pub(crate) async fn batch(&self, idle: Duration, longest: Duration) {
+    /// Waits for a reason to look, then for the end of the window; what has come is taken, and its pods are returned with the time
+    /// at which they were seen.
+    pub(crate) async fn batch(&self, idle: Duration, longest: Duration) -> HashMap<String, Instant> {
         self.reason().await;
         let started = Instant::now();
         loop {
@@ -56,7 +59,7 @@ impl Trigger {
                 () = self.changed.notified(), if left > idle => {}
             }
         }
-        *self.pending.lock() = Pending::default();
+        std::mem::take(&mut *self.pending.lock()).pods
     }
 
     async fn reason(&self) {
