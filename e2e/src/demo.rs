@@ -24,6 +24,8 @@ use screen::{Line, Screen};
 
 /// How often the cluster is looked at.
 const EVERY: Duration = Duration::from_millis(400);
+/// How long looking may fail.
+const BLIND: Duration = Duration::from_secs(10);
 /// Lines of the operator's log that an error shows.
 const LOG_LINES: usize = 20;
 
@@ -45,7 +47,7 @@ pub async fn run(options: &Options) -> Result<()> {
         "Starting etcd, Kubernetes, Cluster API and a hollow cloud: some seconds.",
     ));
     let manager = stage::manager()?;
-    ControlPlane::with(PlaneOptions::complete("demo"), async |plane| {
+    let played = ControlPlane::with(PlaneOptions::complete("demo"), async |plane| {
         let client = plane.client()?;
         let _cloud = stage::set(plane, &client).await?;
         stage::tell(plane, &mut screen);
@@ -58,8 +60,9 @@ pub async fn run(options: &Options) -> Result<()> {
             result = player.play(options.acts) => result,
             result = show => result,
         }
-    })
-    .await
+    });
+    // The whole demo is one future, too large for a stack.
+    Box::pin(played).await
 }
 
 /// Looks and draws until something ends that must not.
@@ -72,6 +75,7 @@ async fn show(
     mut hearing: tokio::sync::mpsc::UnboundedReceiver<Line>,
 ) -> Result<()> {
     let started = Instant::now();
+    let mut last_seen = started;
     let mut history = render::History::default();
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -83,7 +87,13 @@ async fn show(
                 if let Some(status) = operator.ended()? {
                     bail!("the operator has ended: {status}; {}", operator.log_tail(LOG_LINES));
                 }
-                let picture = observer.look().await.context("looking at the cluster")?;
+                let picture = match observer.look().await {
+                    Ok(picture) => picture,
+                    // An API server that has just got new kinds refuses now and then.
+                    Err(_) if last_seen.elapsed() < BLIND => continue,
+                    Err(error) => return Err(error).context("looking at the cluster"),
+                };
+                last_seen = Instant::now();
                 let news = history.advance(&picture, started.elapsed());
                 screen.show(&picture, &history, &news, started.elapsed());
                 pictures.send_replace(picture);

@@ -14,6 +14,9 @@ use crate::workspace::{Profile, Workspace};
 /// client and all below it a second time.
 pub(crate) const SELECTION: [&str; 4] = ["--workspace", "--exclude", "xtask", "--locked"];
 
+/// What test builds have and no other: the operator can be made to kill itself after a given number of writes.
+const TEST_FEATURES: &str = "karpenter-capi-manager/crash-points";
+
 /// The operator, as the end-to-end suite and the demo start it.
 pub(crate) const MANAGER: &str = "karpenter-capi-manager";
 /// The command line tool.
@@ -42,7 +45,7 @@ pub(crate) fn build_binaries(workspace: &Workspace, profile: Profile) -> Command
     let mut command = cargo(workspace, ["build"]);
     command.args(SELECTION).arg("--bins");
     match profile {
-        Profile::Dev => command.arg("--tests"),
+        Profile::Dev => command.args(["--tests", "--features", TEST_FEATURES]),
         Profile::Release => command.arg("--release"),
     };
     command
@@ -58,7 +61,7 @@ pub(crate) fn end_to_end_binary(workspace: &Workspace, profile: Profile, name: &
 /// `cargo test` for the end-to-end suite; the caller appends options.
 pub(crate) fn end_to_end_tests(workspace: &Workspace) -> anyhow::Result<Command> {
     let mut command = cargo(workspace, ["test"]);
-    command.args(SELECTION);
+    command.args(SELECTION).args(["--features", TEST_FEATURES]);
     for test in workspace.integration_tests(true)? {
         command.args(["--test", test]);
     }

@@ -8,6 +8,7 @@ mod cluster;
 mod lenient;
 mod machine;
 mod machine_deployment;
+mod machine_drain_rule;
 mod machine_set;
 mod owner;
 mod reference;
@@ -26,6 +27,10 @@ pub use machine::{
 pub use machine_deployment::{
     MachineDeployment, MachineDeploymentSpec, MachineDeploymentStatus, MachineTemplate, ObjectMetaTemplate,
     RollingUpdate, Rollout, RolloutStrategy, StrategyType,
+};
+pub use machine_drain_rule::{
+    DrainBehavior, DrainMachineSelector, DrainPodSelector, MachineDrainRule, MachineDrainRuleSpec,
+    MachineDrainRuleStatus,
 };
 pub use machine_set::{MachineSet, MachineSetSpec, MachineSetStatus, ReplicaDeletion};
 pub use owner::{controller_of_kind, owner_of_kind};

@@ -106,6 +106,7 @@ keyed!(
     karpenter_capi_api::capi::MachineDeployment,
     karpenter_capi_api::capi::MachineSet,
     karpenter_capi_api::capi::Machine,
+    karpenter_capi_api::capi::MachineDrainRule,
 );
 
 /// Calls a macro with every kind, its type and its field in the snapshot.
@@ -136,6 +137,7 @@ macro_rules! each_kind {
             MachineDeployment(karpenter_capi_api::capi::MachineDeployment), machine_deployments;
             MachineSet(karpenter_capi_api::capi::MachineSet), machine_sets;
             Machine(karpenter_capi_api::capi::Machine), machines;
+            MachineDrainRule(karpenter_capi_api::capi::MachineDrainRule), machine_drain_rules;
             InfrastructureTemplate(karpenter_capi_api::capi::InfrastructureTemplate), infrastructure_templates;
         }
     };

@@ -1,8 +1,9 @@
 //! What is written onto Nodes, as merge patches under the resourceVersion that they were decided on: taints are one atomic list, which
 //! other controllers change, too.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
-use karpenter_capi_api::names::{annotations, finalizers, labels, taints};
+use karpenter_capi_api::names::{GROUP, KARPENTER_GROUP, annotations, finalizers, labels, taints};
 use karpenter_capi_api::v1::NodeClaim;
 use serde_json::{Map, Value, json};
 
@@ -82,9 +83,58 @@ pub fn released(node: &Node) -> Option<NodeChange> {
     change(node, metadata, None)
 }
 
+/// Takes everything of ours off a Node that stays: labels, annotations and taints under Karpenter's and our own prefix, and the
+/// finalizer. What the pool's template gave it otherwise (labels, taints) stays, since pods may rely on it. None when all is off.
+pub fn left_behind(node: &Node) -> Option<NodeChange> {
+    let mut metadata = Map::new();
+    let mut labels = ours(node.metadata.labels.as_ref());
+    if node.metadata.labels.as_ref().and_then(|all| all.get(labels::EXCLUDE_BALANCERS)).map(String::as_str) == Some("karpenter") {
+        labels.insert(labels::EXCLUDE_BALANCERS.to_owned(), Value::Null);
+    }
+    for (field, keys) in [("labels", labels), ("annotations", ours(node.metadata.annotations.as_ref()))] {
+        if !keys.is_empty() {
+            metadata.insert(field.to_owned(), Value::Object(keys));
+        }
+    }
+    let mut finalizers = node.metadata.finalizers.clone().unwrap_or_default();
+    let before = finalizers.len();
+    finalizers.retain(|finalizer| finalizer != finalizers::TERMINATION);
+    if finalizers.len() != before {
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    let present = taints_of(node);
+    let mut taints = present.clone();
+    taints.retain(|taint| !is_ours(&taint.key));
+    change(node, metadata, (taints != present).then_some(taints))
+}
+
+/// The keys that are ours, each to be removed.
+fn ours(keys: Option<&std::collections::BTreeMap<String, String>>) -> Map<String, Value> {
+    let keys = keys.into_iter().flat_map(|all| all.keys());
+    // A person puts this one on a Node.
+    keys.filter(|key| is_ours(key) && *key != annotations::DO_NOT_DISRUPT).map(|key| (key.clone(), Value::Null)).collect()
+}
+
+fn is_ours(key: &str) -> bool {
+    let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
+    [KARPENTER_GROUP, GROUP].iter().any(|group| prefix == *group || prefix.ends_with(&format!(".{group}")))
+}
+
 /// Whether the Node carries the disruption taint.
 pub fn is_disrupted(node: &Node) -> bool {
     taints_of(node).iter().any(|taint| taint.key == taints::DISRUPTED)
+}
+
+/// Since when nobody hears from the Node's kubelet: its condition Ready is Unknown.
+pub fn unreachable_since(node: &Node) -> Option<Timestamp> {
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "Unknown")?;
+    ready.last_transition_time.as_ref().map(|time| time.0)
+}
+
+/// Whether registration has been written to this Node. A Node that was deleted and made anew by its kubelet has lost it.
+pub fn is_registered(node: &Node) -> bool {
+    node.metadata.labels.as_ref().and_then(|all| all.get(labels::REGISTERED)).map(String::as_str) == Some("true")
 }
 
 /// Whether the Node reports Ready.

@@ -6,7 +6,6 @@ mod kubeconfig;
 mod trouble;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::client::ClientBuilder;
@@ -15,7 +14,7 @@ use tower::limit::RateLimitLayer;
 
 use crate::fence::{Fence, FenceLayer};
 
-pub(crate) use kubeconfig::AccessError;
+pub(crate) use kubeconfig::{AccessError, Place};
 pub(crate) use trouble::Trouble;
 
 /// Name resolution, TCP and TLS together may take so long.
@@ -43,7 +42,7 @@ impl fmt::Display for Role {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A kubeconfig.
-    File(PathBuf),
+    File(Place),
     /// The service account of the pod that this process runs in.
     Pod,
 }
@@ -63,20 +62,50 @@ pub(crate) struct Access {
     pub(crate) role: Role,
     pub(crate) origin: Origin,
     config: Config,
+    /// Of the files that `config` was read from; 0 where there are none.
+    fingerprint: u64,
 }
 
 impl Access {
     /// Reads the kubeconfig, or what Kubernetes gives to the pod where there is none.
-    pub(crate) async fn load(role: Role, kubeconfig: Option<&Path>) -> Result<Self, AccessError> {
-        let (origin, mut config) = match kubeconfig {
-            Some(path) => (Origin::File(path.to_owned()), kubeconfig::load(role, path).await?),
-            None => (Origin::Pod, kubeconfig::of_the_pod(role)?),
+    pub(crate) async fn load(role: Role, kubeconfig: Option<Place>) -> Result<Self, AccessError> {
+        // The fingerprint first: what changes while the file is read is seen as a change later.
+        let (origin, mut config, fingerprint) = match kubeconfig {
+            Some(place) => {
+                let fingerprint = place.fingerprint();
+                let config = kubeconfig::load(role, &place).await?;
+                (Origin::File(place), config, fingerprint)
+            }
+            None => (Origin::Pod, kubeconfig::of_the_pod(role)?, 0),
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // The client would try answers 429 and 503 again for minutes. An eviction that a disruption budget refuses is a 429, and the
         // caller has to know of it at once; every caller backs off by itself.
         config.default_retry = false;
-        Ok(Self { role, origin, config })
+        Ok(Self {
+            role,
+            origin,
+            config,
+            fingerprint,
+        })
+    }
+
+    /// Whether the kubeconfig, or a file that it names, isn't any longer what it was when it was read. The pod's own access never
+    /// changes: the client reads the service account's token again by itself.
+    pub(crate) fn has_changed(&self) -> bool {
+        match &self.origin {
+            Origin::File(place) => place.fingerprint() != self.fingerprint,
+            Origin::Pod => false,
+        }
+    }
+
+    /// The access as it is described now.
+    pub(crate) async fn load_again(&self) -> Result<Self, AccessError> {
+        let place = match &self.origin {
+            Origin::File(place) => Some(place.clone()),
+            Origin::Pod => None,
+        };
+        Self::load(self.role, place).await
     }
 
     /// The same access for another purpose.
@@ -150,7 +179,7 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let server = self.server();
         match &self.origin {
-            Origin::File(path) => write!(f, "{} at {server} (kubeconfig {})", self.role, path.display()),
+            Origin::File(place) => write!(f, "{} at {server} (kubeconfig {place})", self.role),
             Origin::Pod => write!(f, "{} at {server} (the pod's own cluster)", self.role),
         }
     }

@@ -23,7 +23,8 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// controller-runtime's.
+    /// controller-runtime's, as the flags have them.
+    #[cfg(test)]
     pub(crate) const DEFAULT: Self = Self {
         lease: Duration::from_secs(15),
         renew_within: Duration::from_secs(10),

@@ -104,13 +104,19 @@ where
             return futures::future::ready(Err(NotLeading.into())).boxed();
         }
         let mut fence = self.fence.clone();
+        #[cfg(feature = "crash-points")]
+        let point = crate::crash::Point::of(&request);
         let answer = self.inner.call(request);
         async move {
             tokio::select! {
                 // The fence first: a process that was stopped for a while finds both ready when it goes on.
                 biased;
                 () = fence.closed() => Err(NotLeading.into()),
-                answer = answer => answer,
+                answer = answer => {
+                    #[cfg(feature = "crash-points")]
+                    point.passed();
+                    answer
+                }
             }
         }
         .boxed()

@@ -4,13 +4,18 @@
 //! never reads or writes an object of Karpenter or Cluster API itself, apart from asking whether they are there.
 
 mod access;
+#[cfg(feature = "crash-points")]
+mod crash;
 mod election;
 mod fence;
 mod logging;
+mod metrics;
 mod options;
 mod preflight;
+mod reload;
 mod run;
 mod serve;
+mod session;
 mod supervisor;
 
 use std::process::ExitCode;

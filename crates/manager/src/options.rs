@@ -14,6 +14,9 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 
+use crate::access::Place;
+use crate::election::Timing;
+
 pub(crate) use values::{FeatureGates, LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
 use values::{duration, object_name};
 
@@ -52,6 +55,12 @@ pub(crate) struct ClusterOptions {
     /// Kubeconfig of the management cluster, where Cluster API's objects are; without it, the workload cluster is taken
     #[arg(long, env = "CLUSTER_API_KUBECONFIG", value_name = "FILE")]
     pub(crate) cluster_api_kubeconfig: Option<PathBuf>,
+    /// Context of --kubeconfig [default: its current-context]
+    #[arg(long, env = "KUBE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Context of --cluster-api-kubeconfig, or of --kubeconfig where only that is set [default: its current-context]
+    #[arg(long, env = "CLUSTER_API_CONTEXT", value_name = "NAME")]
+    pub(crate) cluster_api_context: Option<String>,
     /// Namespace of Cluster API's Cluster
     #[arg(long, env = "CLUSTER_NAMESPACE", value_name = "NAME", value_parser = object_name)]
     pub(crate) cluster_namespace: String,
@@ -65,6 +74,9 @@ pub(crate) struct ClusterOptions {
     #[arg(long, env = "KUBE_CLIENT_BURST", value_name = "NUMBER", default_value_t = 300,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) kube_client_burst: u32,
+    /// How often kubeconfigs are looked at for changes; 0 for never
+    #[arg(long, env = "KUBECONFIG_POLL_INTERVAL", value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(crate) kubeconfig_poll_interval: Duration,
     /// How long to wait at the start for API servers, CRDs and the Cluster
     #[arg(long, env = "STARTUP_TIMEOUT", value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub(crate) startup_timeout: Duration,
@@ -85,6 +97,15 @@ pub(crate) struct ElectionOptions {
     /// is the pod's own, else kube-system]
     #[arg(long, env = "LEADER_ELECTION_NAMESPACE", value_name = "NAME", value_parser = object_name)]
     pub(crate) leader_election_namespace: Option<String>,
+    /// How long a Lease that isn't renewed stays its holder's; whole seconds
+    #[arg(long, env = "LEADER_ELECTION_LEASE_DURATION", value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    pub(crate) leader_election_lease_duration: Duration,
+    /// How long its holder works on after the last renewal
+    #[arg(long, env = "LEADER_ELECTION_RENEW_DEADLINE", value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub(crate) leader_election_renew_deadline: Duration,
+    /// Time between two attempts to get or renew the Lease
+    #[arg(long, env = "LEADER_ELECTION_RETRY_PERIOD", value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub(crate) leader_election_retry_period: Duration,
 }
 
 /// What is served over HTTP.
@@ -217,6 +238,68 @@ pub(crate) struct CompatibilityOptions {
     pub(crate) scheduler_config: String,
 }
 
+impl ClusterOptions {
+    fn contradiction(&self) -> Option<String> {
+        if self.context.is_some() && self.kubeconfig.is_none() {
+            return Some("--context is set, but --kubeconfig, whose context it is, isn't: set both or neither".into());
+        }
+        if self.cluster_api_context.is_some() && self.management().is_none() {
+            return Some(
+                "--cluster-api-context is set, but neither --cluster-api-kubeconfig nor --kubeconfig, whose context it is: set one of them, or \
+                 leave the context out"
+                    .into(),
+            );
+        }
+        None
+    }
+
+    /// Where the access to the workload cluster is described; none is the pod's own.
+    pub(crate) fn workload(&self) -> Option<Place> {
+        let path = self.kubeconfig.clone()?;
+        let context = self.context.clone();
+        Some(Place { path, context })
+    }
+
+    /// The same for the management cluster; none is the access to the workload cluster.
+    pub(crate) fn management(&self) -> Option<Place> {
+        let own = self.cluster_api_kubeconfig.clone();
+        let shared = self.cluster_api_context.as_ref().and(self.kubeconfig.clone());
+        let context = self.cluster_api_context.clone();
+        Some(Place {
+            path: own.or(shared)?,
+            context,
+        })
+    }
+}
+
+impl ElectionOptions {
+    /// The order that makes sure that a leader has stopped before anybody else may begin.
+    fn contradiction(&self) -> Option<String> {
+        let (lease, renew, retry) = (
+            self.leader_election_lease_duration,
+            self.leader_election_renew_deadline,
+            self.leader_election_retry_period,
+        );
+        let whole = lease.subsec_nanos() == 0 && i32::try_from(lease.as_secs()).is_ok();
+        let ordered = retry > Duration::ZERO && retry.saturating_mul(2) <= renew && renew < lease;
+        (!whole || !ordered).then(|| {
+            format!(
+                "--leader-election-lease-duration {lease:?}, --leader-election-renew-deadline {renew:?} and \
+                 --leader-election-retry-period {retry:?} don't go together: the first must be whole seconds and longer than the second, and the \
+                 second at least twice the third, which isn't 0"
+            )
+        })
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        Timing {
+            lease: self.leader_election_lease_duration,
+            renew_within: self.leader_election_renew_deadline,
+            retry: self.leader_election_retry_period,
+        }
+    }
+}
+
 impl Options {
     /// Reads the command line (its first word is the program's name) and the environment.
     pub(crate) fn from_arguments(
@@ -246,6 +329,9 @@ impl Options {
                 "--metrics-port and --health-probe-port are both {}; give them different ports, or 0 to switch one off",
                 serving.metrics_port
             ));
+        }
+        if let Some(message) = self.election.contradiction().or_else(|| self.clusters.contradiction()) {
+            return Some(message);
         }
         if !self.compatibility.scheduler_config.trim().is_empty() {
             return Some(

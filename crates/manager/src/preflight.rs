@@ -9,7 +9,6 @@ use karpenter_capi_api::capi::{CapiVersion, Cluster};
 use karpenter_capi_api::names::{CAPI_GROUP, GROUP, KARPENTER_GROUP};
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, AccessError, Role, Trouble};
 
@@ -97,15 +96,12 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Time is up.
+/// Time is up, and not all was there.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unprepared {
-    /// Not all was there in time.
-    #[error("gave up after {waited:?} (--startup-timeout):{}", list(missing))]
-    Missing { waited: Duration, missing: Vec<Missing> },
-    /// Somebody asked the process to end.
-    #[error("asked to end while waiting for the clusters")]
-    Stopped,
+#[error("gave up after {waited:?} (--startup-timeout):{}", list(missing))]
+pub(crate) struct Unprepared {
+    waited: Duration,
+    missing: Vec<Missing>,
 }
 
 fn list(missing: &[Missing]) -> String {
@@ -127,40 +123,36 @@ pub(crate) struct Wanted<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Waits until everything is there; gives the version of Cluster API to talk.
+/// Waits until everything is there, without a limit for as long as it takes; gives the version of Cluster API to talk.
 pub(crate) async fn wait(
     workload: &Subject,
     management: &Subject,
     wanted: &Wanted<'_>,
-    limit: Duration,
-    stop: &CancellationToken,
+    limit: Option<Duration>,
 ) -> Result<CapiVersion, Unprepared> {
     let started = Instant::now();
     let mut pause = WAITS.0;
     let mut told: Vec<Missing> = Vec::new();
     loop {
-        let missing = tokio::select! {
-            () = stop.cancelled() => return Err(Unprepared::Stopped),
-            result = look(workload, management, wanted) => match result {
-                Ok(version) => return Ok(version),
-                Err(missing) => missing,
-            }
+        let missing = match look(workload, management, wanted).await {
+            Ok(version) => return Ok(version),
+            Err(missing) => missing,
         };
-        let left = limit.saturating_sub(started.elapsed());
+        let left = limit.map_or(Duration::MAX, |limit| limit.saturating_sub(started.elapsed()));
         if left.is_zero() {
-            return Err(Unprepared::Missing {
-                waited: limit,
+            return Err(Unprepared {
+                waited: limit.unwrap_or_default(),
                 missing,
             });
         }
         for one in missing.iter().filter(|one| !told.contains(one)) {
-            tracing::warn!("not ready yet, trying again for {}s: {one}", left.as_secs());
+            match limit {
+                Some(_) => tracing::warn!("not ready yet, trying again for {}s: {one}", left.as_secs()),
+                None => tracing::warn!("not ready yet, trying again: {one}"),
+            }
         }
         told = missing;
-        tokio::select! {
-            () = stop.cancelled() => return Err(Unprepared::Stopped),
-            () = sleep(pause.min(left)) => {}
-        }
+        sleep(pause.min(left)).await;
         pause = pause.saturating_mul(2).min(WAITS.1);
     }
 }
@@ -181,6 +173,14 @@ async fn look(
             missing.dedup();
             Err(missing)
         }
+    }
+}
+
+/// Looks once at one cluster, as [`wait`] does at both.
+pub(crate) async fn check(subject: &Subject, wanted: &Wanted<'_>) -> Result<(), Missing> {
+    match subject.access.role {
+        Role::Workload => our_kinds(subject).await,
+        Role::Management => cluster(subject, wanted, false).await.map(drop),
     }
 }
 
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn every_missing_thing_is_told_with_its_remedy() {
         let place = "workload cluster at https://10.0.0.1:6443 (kubeconfig /k)".to_owned();
-        let error = Unprepared::Missing {
+        let error = Unprepared {
             waited: Duration::from_mins(2),
             missing: vec![
                 Missing::OurKinds {

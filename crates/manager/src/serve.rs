@@ -1,13 +1,14 @@
 //! `/healthz`, `/readyz` and `/metrics` over HTTP.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use parking_lot::Mutex;
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 
@@ -44,21 +45,45 @@ pub(crate) async fn listen(
 
 type Question = Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>;
 
-/// Whether the process does its work; nothing is ready before somebody says how to find out.
+/// Whether the process does its work; nothing is ready while nobody says how to find out.
 #[derive(Clone, Default)]
-pub(crate) struct Readiness(Arc<OnceLock<Question>>);
+pub(crate) struct Readiness(Arc<Mutex<Option<Question>>>);
 
 impl Readiness {
-    /// `question` is asked at every probe from now on; its error says what isn't ready. Only the first one counts.
+    /// `question` is asked at every probe from now on; its error says what isn't ready.
     pub(crate) fn ask(&self, question: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
-        // A second question would mean a second operator; there is none.
-        let _ = self.0.set(Box::new(question));
+        *self.0.lock() = Some(Box::new(question));
+    }
+
+    /// There is nobody to ask any longer.
+    pub(crate) fn forget(&self) {
+        *self.0.lock() = None;
     }
 
     fn answer(&self) -> Result<(), &'static str> {
-        self.0
-            .get()
-            .map_or(Err("waiting for the clusters"), |question| question())
+        let question = self.0.lock();
+        question.as_ref().map_or(Err("waiting for the clusters"), |question| question())
+    }
+}
+
+/// What `/metrics` shows: metrics of the process, and of the operator that runs at present. An operator that is started anew begins
+/// with new ones, as a new process would: no gauge of the old one stays behind.
+#[derive(Clone, Default)]
+pub(crate) struct Exposition {
+    pub(crate) process: Registry,
+    operator: Arc<Mutex<Registry>>,
+}
+
+impl Exposition {
+    /// A new operator's; those of the last one end.
+    pub(crate) fn show(&self, operator: Registry) {
+        *self.operator.lock() = operator;
+    }
+
+    fn encode(&self) -> prometheus::Result<String> {
+        let mut families = self.process.gather();
+        families.extend(self.operator.lock().gather());
+        TextEncoder::new().encode_to_string(&families)
     }
 }
 
@@ -95,12 +120,12 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
 }
 
 /// `/metrics` in Prometheus' text format.
-pub(crate) fn metrics(registry: Registry) -> Router {
-    Router::new().route("/metrics", get(scrape)).with_state(registry)
+pub(crate) fn metrics(exposition: Exposition) -> Router {
+    Router::new().route("/metrics", get(scrape)).with_state(exposition)
 }
 
-async fn scrape(State(registry): State<Registry>) -> impl IntoResponse {
-    match TextEncoder::new().encode_to_string(&registry.gather()) {
+async fn scrape(State(exposition): State<Exposition>) -> impl IntoResponse {
+    match exposition.encode() {
         Ok(text) => (
             StatusCode::OK,
             [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
@@ -167,6 +192,8 @@ mod tests {
         synced.store(true, Ordering::SeqCst);
         assert_eq!(request(address, "/readyz").await.0, 200);
         assert_eq!(request(address, "/metrics").await.0, 404);
+        readiness.forget();
+        assert_eq!(request(address, "/readyz").await.0, 503);
     }
 
     #[tokio::test]
@@ -183,7 +210,10 @@ mod tests {
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         metrics.watch_failed("Machine");
-        let address = serve(super::metrics(registry)).await;
+        let exposition = Exposition::default();
+        let address = serve(super::metrics(exposition.clone())).await;
+        assert_eq!(request(address, "/metrics").await.2, "");
+        exposition.show(registry);
         let (status, head, body) = request(address, "/metrics").await;
         assert_eq!(status, 200);
         assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");

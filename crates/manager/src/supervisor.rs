@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 /// Time between two heartbeats.
@@ -70,7 +70,7 @@ impl Pulse {
 /// Starts tasks and waits for them.
 pub(crate) struct Supervisor {
     tasks: JoinSet<anyhow::Result<()>>,
-    names: BTreeMap<Id, &'static str>,
+    running: BTreeMap<Id, (&'static str, AbortHandle)>,
     pulse: Pulse,
 }
 
@@ -78,7 +78,7 @@ impl Supervisor {
     pub(crate) fn new() -> Self {
         Self {
             tasks: JoinSet::new(),
-            names: BTreeMap::new(),
+            running: BTreeMap::new(),
             pulse: Pulse(Arc::new(Mutex::new(Some(Instant::now())))),
         }
     }
@@ -95,7 +95,7 @@ impl Supervisor {
         E: Into<anyhow::Error> + 'static,
     {
         let handle = self.tasks.spawn(async { work.await.map_err(Into::into) });
-        self.names.insert(handle.id(), task);
+        self.running.insert(handle.id(), (task, handle));
     }
 
     /// Waits for the next task that ends; never returns where there is none.
@@ -112,7 +112,7 @@ impl Supervisor {
     /// Waits until a task has ended, at most for `limit`; none if it hasn't. Other tasks that end meanwhile are told in the log.
     pub(crate) async fn end_of(&mut self, task: &'static str, limit: Duration) -> Option<Ended> {
         let waited = timeout(limit, async {
-            while self.names.values().any(|name| *name == task) {
+            while self.is_running(task) {
                 let ended = self.next_end().await;
                 if ended.task == task {
                     return Some(ended);
@@ -125,7 +125,17 @@ impl Supervisor {
     }
 
     pub(crate) fn is_running(&self, task: &'static str) -> bool {
-        self.names.values().any(|name| *name == task)
+        self.running.values().any(|(name, _)| *name == task)
+    }
+
+    /// Drops the work of a task at its next pause, and waits for that as [`Supervisor::end_of`] does.
+    pub(crate) async fn abort(&mut self, task: &'static str, limit: Duration) {
+        for (name, handle) in self.running.values() {
+            if *name == task {
+                handle.abort();
+            }
+        }
+        let _ = self.end_of(task, limit).await;
     }
 
     fn ended(&mut self, joined: Result<(Id, anyhow::Result<()>), JoinError>) -> Ended {
@@ -142,7 +152,7 @@ impl Supervisor {
             }
         };
         Ended {
-            task: self.names.remove(&id).unwrap_or("unknown"),
+            task: self.running.remove(&id).map_or("unknown", |(name, _)| name),
             ending,
         }
     }
@@ -214,6 +224,16 @@ mod tests {
             supervisor.end_of("short", Duration::from_mins(1)).await.is_none(),
             "it has ended before"
         );
+    }
+
+    #[tokio::test]
+    async fn a_task_that_is_aborted_makes_room_for_another_of_its_name() {
+        let mut supervisor = Supervisor::new();
+        supervisor.start("operator", forever());
+        supervisor.abort("operator", Duration::from_mins(1)).await;
+        assert!(!supervisor.is_running("operator"));
+        supervisor.start("operator", async { Err(anyhow::anyhow!("the second")) });
+        assert_eq!(supervisor.next_end().await.to_string(), "the second");
     }
 
     #[tokio::test]

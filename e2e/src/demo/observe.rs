@@ -124,6 +124,13 @@ impl Seen {
         }
     }
 
+    /// Pods that aren't being deleted.
+    fn staying_pods(&self) -> impl Iterator<Item = &Pod> {
+        self.pods
+            .iter()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+    }
+
     fn workload(&self, deployment: &Deployment) -> Workload {
         let name = deployment.name_any();
         let mut found = Workload {
@@ -132,13 +139,7 @@ impl Seen {
             ..Workload::default()
         };
         let of_it = |pod: &&Pod| pod.labels().get(workload::APP) == Some(&found.name);
-        for pod in self
-            .pods
-            .iter()
-            .filter(is_staying)
-            .filter(of_it)
-            .collect::<Vec<_>>()
-        {
+        for pod in self.staying_pods().filter(of_it).collect::<Vec<_>>() {
             if node_of(pod).is_none() {
                 found.pending += 1;
             } else if workload::is_running(pod) {
@@ -167,11 +168,7 @@ impl Seen {
             .iter()
             .filter(|node| workload::is_ready(node))
             .map(ResourceExt::name_any);
-        let pods = self
-            .pods
-            .iter()
-            .filter(is_staying)
-            .filter(|pod| workload::is_running(pod));
+        let pods = self.staying_pods().filter(|pod| workload::is_running(pod));
         MachineDeployment {
             size: format!(
                 "{} cpu {}",
@@ -203,11 +200,7 @@ impl Seen {
             Some(name.rsplit('/').next().unwrap_or(name).to_owned())
         };
         let node = text(claim, "/status/nodeName");
-        let pods = self
-            .pods
-            .iter()
-            .filter(is_staying)
-            .filter(|pod| workload::is_running(pod));
+        let pods = self.staying_pods().filter(|pod| workload::is_running(pod));
         let on_it = pods
             .filter_map(node_of)
             .filter(|pod| Some(*pod) == node.as_deref());
@@ -253,10 +246,6 @@ fn wanted(deployment: &Deployment) -> usize {
     replicas
         .and_then(|replicas| replicas.try_into().ok())
         .unwrap_or_default()
-}
-
-fn is_staying(pod: &&Pod) -> bool {
-    pod.metadata.deletion_timestamp.is_none()
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod crash;
+mod crash_points;
 mod main_job;
 pub(crate) mod stage;
 mod unavailable;

@@ -1,6 +1,7 @@
 //! From assigned to initialized.
 
-use super::{TimedOut, set_ready};
+use super::failure::{Failure, trouble};
+use super::set_ready;
 use crate::node::{self, NodeChange};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
@@ -9,6 +10,13 @@ use karpenter_capi_api::condition::{self, FALSE, TRUE, UNKNOWN};
 use karpenter_capi_api::names::conditions::{self, reasons};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus, ResourceList};
 use karpenter_capi_model::taint::Taint;
+
+/// How long an infrastructure provider may say that it has no capacity, or that it has failed, before the claim ends: some of them
+/// try again by themselves within seconds.
+pub const TROUBLE_GRACE: SignedDuration = SignedDuration::from_secs(30);
+/// How long the Node of a registered claim may be gone while its Machine is there, before the claim ends: a kubelet that starts anew
+/// makes its Node again.
+pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// What a claim may take for, each from the step before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +51,8 @@ pub struct Observed<'a> {
     pub promise: Option<&'a Promise>,
     /// How long it may take.
     pub timeouts: Timeouts,
+    /// Why Cluster API can't make Machines at the moment, in its own words: reason and sentence.
+    pub blocked: Option<(&'a str, &'a str)>,
 }
 
 /// What comes next.
@@ -52,8 +62,8 @@ pub struct Step {
     pub node: Option<NodeChange>,
     /// The wanted status; equal to the present one when nothing changes.
     pub status: NodeClaimStatus,
-    /// The claim took too long.
-    pub timed_out: Option<(TimedOut, String)>,
+    /// The claim ends: why, typed and for people.
+    pub ended: Option<(Failure, String)>,
     /// Look again after this long.
     pub look_again: Option<SignedDuration>,
 }
@@ -61,7 +71,7 @@ pub struct Step {
 /// The next step.
 pub fn progress(observed: &Observed<'_>) -> Step {
     let present = observed.claim.status.clone().unwrap_or_default();
-    let mut step = Step { node: None, status: present, timed_out: None, look_again: None };
+    let mut step = Step { node: None, status: present, ended: None, look_again: None };
     if let Some(promise) = observed.promise.filter(|_| step.status.capacity.is_empty()) {
         step.status.capacity = promise.capacity.clone();
         step.status.allocatable = promise.allocatable.clone();
@@ -78,7 +88,7 @@ pub fn progress(observed: &Observed<'_>) -> Step {
         wait(observed, &mut step, conditions::INITIALIZED, "NotRegistered", "the Node is not registered");
     }
     set_ready(&mut step.status.conditions, observed.now, observed.claim.metadata.generation);
-    time_out(observed, &mut step);
+    end(observed, &mut step);
     step
 }
 
@@ -97,11 +107,16 @@ fn launch(observed: &Observed<'_>, step: &mut Step) {
         return;
     }
     let Some(machine) = observed.machine else {
-        return wait(observed, step, conditions::LAUNCHED, "AwaitingMachine", "no Machine has been made yet");
+        let (reason, message) = observed.blocked.unwrap_or(("AwaitingMachine", "no Machine has been made yet"));
+        return wait(observed, step, conditions::LAUNCHED, reason, message);
     };
     if let Some(provider_id) = &machine.spec.provider_id {
         step.status.provider_id = Some(provider_id.clone());
         set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
+    } else if let Some(trouble) = trouble(machine) {
+        // False, so that the transition time tells since when: see TROUBLE_GRACE.
+        let message = told(machine, &trouble.message);
+        set(observed, step, conditions::LAUNCHED, FALSE, &trouble.reason, &message);
     } else {
         let (reason, message) = provisioning(machine);
         wait(observed, step, conditions::LAUNCHED, &reason, &message);
@@ -114,18 +129,27 @@ fn provisioning(machine: &Machine) -> (String, String) {
     let told = condition::find(&machine.status.conditions, conditions::CAPI_INFRASTRUCTURE_READY)
         .filter(|told| told.status != TRUE && !told.message.is_empty());
     match told {
-        Some(told) => {
-            let words: String = told.message.chars().take(300).collect();
-            let reason = if told.reason.is_empty() { reasons::LAUNCH_FAILED } else { &told.reason };
-            (reason.to_owned(), format!("Machine {name}: {words}"))
+        Some(condition) => {
+            let reason = if condition.reason.is_empty() { reasons::LAUNCH_FAILED } else { &condition.reason };
+            (reason.to_owned(), told(machine, &condition.message))
         }
         None => ("MachineProvisioning".to_owned(), format!("Machine {name} has no infrastructure yet")),
     }
 }
 
+fn told(machine: &Machine, words: &str) -> String {
+    let words: String = words.chars().take(300).collect();
+    format!("Machine {}: {words}", machine.metadata.name.as_deref().unwrap_or_default())
+}
+
 /// Registered: the one Node with the provider ID carries what the claim promises.
 fn register(observed: &Observed<'_>, step: &mut Step) {
     if condition::is_true(&step.status.conditions, conditions::REGISTERED) {
+        if let [node] = observed.nodes
+            && !node::is_registered(node)
+        {
+            step.node = node::registered(observed.claim, node);
+        }
         return;
     }
     match observed.nodes {
@@ -151,12 +175,15 @@ fn register(observed: &Observed<'_>, step: &mut Step) {
 
 /// Initialized: Ready, its startup and ephemeral taints gone, and every requested resource there.
 fn initialize(observed: &Observed<'_>, step: &mut Step) {
+    let [node] = observed.nodes else {
+        // False, so that the transition time tells since when: see NODE_GONE_AFTER.
+        let name = step.status.node_name.clone().unwrap_or_default();
+        let message = format!("Node {name} is gone, though its Machine is there");
+        return set(observed, step, conditions::INITIALIZED, FALSE, reasons::NODE_NOT_FOUND, &message);
+    };
     if condition::is_true(&step.status.conditions, conditions::INITIALIZED) {
         return;
     }
-    let [node] = observed.nodes else {
-        return wait(observed, step, conditions::INITIALIZED, reasons::NODE_NOT_FOUND, "its Node is gone");
-    };
     if let Some((reason, message)) = not_initialized(observed.claim, node) {
         return wait(observed, step, conditions::INITIALIZED, reason, &message);
     }
@@ -199,29 +226,46 @@ fn is_zero(quantity: &str) -> bool {
     !quantity.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
 }
 
-/// A claim that takes too long ends; its pods are solved again.
-fn time_out(observed: &Observed<'_>, step: &mut Step) {
-    let all = &step.status.conditions;
-    let since = |kind: &str| condition::find(all, kind).map(|condition| condition.last_transition_time.0);
-    let created = observed.claim.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let (what, from, limit) = if !condition::is_true(all, conditions::LAUNCHED) {
-        (TimedOut::Launch, created, observed.timeouts.launch)
-    } else if !condition::is_true(all, conditions::REGISTERED) {
-        (TimedOut::Registration, since(conditions::LAUNCHED), observed.timeouts.registration)
-    } else {
-        return;
-    };
-    let Some(from) = from else { return };
+/// A claim that takes too long, or waits for what won't come, ends; its pods are solved again.
+fn end(observed: &Observed<'_>, step: &mut Step) {
+    let Some((failure, from, limit)) = next_end(observed, step) else { return };
     let left = limit - observed.now.duration_since(from);
     if left.is_positive() {
         step.look_again = Some(step.look_again.map_or(left, |other| other.min(left)));
         return;
     }
-    let waiting = match what {
-        TimedOut::Launch => conditions::LAUNCHED,
-        TimedOut::Registration => conditions::REGISTERED,
+    let (kind, what) = match failure {
+        Failure::InsufficientCapacity | Failure::LaunchFailed => (conditions::LAUNCHED, "can't be launched".to_owned()),
+        Failure::LaunchTimedOut => (conditions::LAUNCHED, format!("not {} within {}", conditions::LAUNCHED, show(limit))),
+        Failure::RegistrationTimedOut => {
+            (conditions::REGISTERED, format!("not {} within {}", conditions::REGISTERED, show(limit)))
+        }
+        Failure::NodeGone => (conditions::INITIALIZED, format!("without Node for {}", show(limit))),
     };
-    let message = condition::find(all, waiting).map(|condition| condition.message.clone()).unwrap_or_default();
-    let limit = karpenter_capi_api::duration::format_go(limit);
-    step.timed_out = Some((what, format!("not {waiting} within {limit}: {message}")));
+    let why = condition::find(&step.status.conditions, kind).map(|condition| condition.message.clone()).unwrap_or_default();
+    step.ended = Some((failure, format!("{what}: {why}")));
+}
+
+/// What ends the claim next if nothing changes: why, and how long after which moment.
+fn next_end(observed: &Observed<'_>, step: &Step) -> Option<(Failure, Timestamp, SignedDuration)> {
+    let all = &step.status.conditions;
+    let since = |kind: &str| condition::find(all, kind).map(|condition| condition.last_transition_time.0);
+    if condition::is_true(all, conditions::REGISTERED) {
+        let gone = condition::is_false(all, conditions::INITIALIZED);
+        return gone.then(|| Some((Failure::NodeGone, since(conditions::INITIALIZED)?, NODE_GONE_AFTER))).flatten();
+    }
+    if condition::is_true(all, conditions::LAUNCHED) {
+        return Some((Failure::RegistrationTimedOut, since(conditions::LAUNCHED)?, observed.timeouts.registration));
+    }
+    let created = observed.claim.metadata.creation_timestamp.as_ref()?.0;
+    let timeout = (Failure::LaunchTimedOut, created, observed.timeouts.launch);
+    let trouble = observed.machine.and_then(trouble).filter(|_| condition::is_false(all, conditions::LAUNCHED));
+    let early = trouble.and_then(|trouble| Some((trouble.failure, since(conditions::LAUNCHED)?, TROUBLE_GRACE)));
+    let left = |(_, from, limit): &(Failure, Timestamp, SignedDuration)| *limit - observed.now.duration_since(*from);
+    // Whichever comes first: a limit that was set shorter than the grace holds as well.
+    [early, Some(timeout)].into_iter().flatten().min_by_key(left)
+}
+
+fn show(limit: SignedDuration) -> String {
+    karpenter_capi_api::duration::format_go(limit)
 }

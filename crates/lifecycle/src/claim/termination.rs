@@ -1,20 +1,25 @@
 //! From deleted to drained.
 
-use crate::drain::{Drain, MIN_DRAIN_TIME, PodRef, drain, must_leave};
+use crate::drain::{Budgets, Drain, DrainRules, MIN_DRAIN_TIME, PodRef, UnreadableRule, drain, must_leave};
 use crate::node::{self, NodeChange};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use karpenter_capi_api::capi::Machine;
-use karpenter_capi_api::condition::{self, FALSE, TRUE, UNKNOWN};
+use karpenter_capi_api::condition::{self, Condition, FALSE, TRUE, UNKNOWN};
 use karpenter_capi_api::names::{annotations, conditions};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus};
 
-/// Reason of `VolumesDetached=False`: the deadline came first.
+/// Reason of `Drained=False` and `VolumesDetached=False`: the deadline came first.
 const DEADLINE: &str = "TerminationGracePeriodElapsed";
-/// Evictions are tried again after this long, as upstream does.
+/// Reason of `VolumesDetached=False`: nobody on the Node can detach them.
+const UNREACHABLE: &str = "NodeUnreachable";
+/// Pods are looked at again after this long, as upstream does.
 const AGAIN: SignedDuration = SignedDuration::from_secs(1);
+/// How long volumes of a Node that nobody hears from are waited for. After as long Kubernetes itself no longer waits for a kubelet
+/// to unmount; then only the end of the machine lets its volumes go.
+pub const UNREACHABLE_VOLUME_WAIT: SignedDuration = SignedDuration::from_mins(6);
 
-/// A claim with a deletionTimestamp, with what belongs to it.
+/// A claim with a deletionTimestamp, with what belongs to it. Nothing of its NodePool: that may be gone by now.
 #[derive(Clone, Debug)]
 pub struct Terminating<'a> {
     /// The moment.
@@ -27,8 +32,23 @@ pub struct Terminating<'a> {
     pub node: Option<&'a Node>,
     /// Pods on that Node.
     pub pods: &'a [&'a Pod],
-    /// Names of VolumeAttachments of that Node whose volume no pod uses that stays on the Node anyway.
+    /// VolumeAttachments of that Node, see [`blocking_attachments`].
     pub volume_attachments: &'a [String],
+    /// The drain rules of its Machine.
+    pub rules: Result<&'a DrainRules, &'a UnreadableRule>,
+    /// The budgets of the cluster.
+    pub budgets: &'a Budgets<'a>,
+}
+
+/// What is told about the claim and about its Node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether a person may have to do something.
+    pub warning: bool,
+    /// The event's reason, as upstream's.
+    pub reason: &'static str,
+    /// One sentence.
+    pub message: String,
 }
 
 /// What comes next.
@@ -40,6 +60,8 @@ pub struct Termination {
     pub node: Option<NodeChange>,
     /// Pods to evict and to delete, after the Node has its taint.
     pub drain: Drain,
+    /// Events.
+    pub notices: Vec<Notice>,
     /// The wanted status; equal to the present one when nothing changes.
     pub status: NodeClaimStatus,
     /// Look again after this long.
@@ -52,10 +74,13 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
         deadline: None,
         node: None,
         drain: Drain::default(),
+        notices: vec![],
         status: observed.claim.status.clone().unwrap_or_default(),
         look_again: None,
     };
+    let keeps = super::keeps_machine(observed.claim);
     let deadline = match deadline(observed.claim) {
+        _ if keeps => None,
         Deadline::None => None,
         Deadline::Written(deadline) => Some(deadline),
         Deadline::Due(deadline) => {
@@ -63,11 +88,13 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
             Some(deadline)
         }
     };
-    if let Some(node) = observed.node {
-        leave_node(observed, node, deadline, &mut termination);
-    } else {
-        set(observed, &mut termination, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain");
-        set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
+    match observed.node {
+        Some(node) if keeps => leave_behind(observed, node, &mut termination),
+        Some(node) => leave_node(observed, node, deadline, &mut termination),
+        None => {
+            set(observed, &mut termination, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain");
+            set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
+        }
     }
     if observed.machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some()) {
         set(observed, &mut termination, conditions::INSTANCE_TERMINATING, TRUE, conditions::INSTANCE_TERMINATING, "");
@@ -75,15 +102,23 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
     termination
 }
 
-/// Whether the Machine may be deleted: drained, and volumes detached or past the deadline.
+/// Whether the Machine may be deleted: drained, and volumes detached or past the deadline. Of a claim that leaves its Machine behind:
+/// whether nothing of ours is on the Node.
 ///
 /// A claim may get another Machine to give back after its own is lost; the conditions then speak of the former Node. So they count
 /// only together with the taint on the present one, which is written after the conditions were reset.
 pub fn is_drained(claim: &NodeClaim, node: Option<&Node>) -> bool {
-    let all = claim.status.iter().flat_map(|status| &status.conditions).cloned().collect::<Vec<_>>();
-    let detached = condition::find(&all, conditions::VOLUMES_DETACHED)
-        .is_some_and(|condition| condition.status == TRUE || condition.reason == DEADLINE);
-    condition::is_true(&all, conditions::DRAINED) && detached && node.is_none_or(node::is_disrupted)
+    if super::keeps_machine(claim) {
+        return node.is_none_or(|node| node::left_behind(node).is_none());
+    }
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    is_over(all, conditions::DRAINED) && is_over(all, conditions::VOLUMES_DETACHED) && node.is_none_or(node::is_disrupted)
+}
+
+/// Done, or given up for a reason that ends the wait.
+fn is_over(all: &[Condition], kind: &str) -> bool {
+    condition::find(all, kind)
+        .is_some_and(|condition| condition.status == TRUE || [DEADLINE, UNREACHABLE].contains(&condition.reason.as_str()))
 }
 
 enum Deadline {
@@ -110,6 +145,17 @@ fn set(observed: &Terminating<'_>, termination: &mut Termination, kind: &str, st
     condition::set(&mut termination.status.conditions, kind, status, reason, message, observed.now, generation);
 }
 
+/// The Node stays with its Machine: no drain, only everything of ours off it.
+fn leave_behind(observed: &Terminating<'_>, node: &Node, termination: &mut Termination) {
+    termination.node = node::left_behind(node);
+    if termination.node.is_some() {
+        termination.look_again = Some(AGAIN);
+        return;
+    }
+    set(observed, termination, conditions::DRAINED, TRUE, "Released", "the Node stays, and nothing of its claim is on it any more");
+    set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, "Released", "");
+}
+
 fn leave_node(observed: &Terminating<'_>, node: &Node, deadline: Option<Timestamp>, termination: &mut Termination) {
     termination.look_again = Some(AGAIN);
     if !node::is_disrupted(node) {
@@ -120,64 +166,111 @@ fn leave_node(observed: &Terminating<'_>, node: &Node, deadline: Option<Timestam
         return;
     }
     termination.node = node::disrupted(node);
-    if !condition::is_true(&termination.status.conditions, conditions::DRAINED) {
+    if let Some(deadline) = deadline {
+        let message = format!("All pods will be deleted by {deadline}");
+        termination.notices.push(Notice { warning: true, reason: "TerminationGracePeriodExpiring", message });
+    }
+    if !is_over(&termination.status.conditions, conditions::DRAINED) {
         drain_pods(observed, deadline, termination);
     }
-    if condition::is_true(&termination.status.conditions, conditions::DRAINED) {
-        detach_volumes(observed, deadline, termination);
+    if is_over(&termination.status.conditions, conditions::DRAINED) {
+        detach_volumes(observed, node, deadline, termination);
     }
 }
 
 fn drain_pods(observed: &Terminating<'_>, deadline: Option<Timestamp>, termination: &mut Termination) {
-    let drain = drain(observed.pods, deadline, observed.now);
+    let no_rules = DrainRules::default();
+    let rules = observed.rules.unwrap_or(&no_rules);
+    let mut drain = drain(observed.pods, rules, observed.budgets, deadline, observed.now);
+    if let Err(unreadable) = observed.rules {
+        // Past their deadline pods go all the same.
+        drain.evict.clear();
+        drain.held = drain.waiting.iter().map(|pod| (pod.clone(), format!("is not evicted: {unreadable}"))).take(1).collect();
+    }
     let since = condition::find(&termination.status.conditions, conditions::DRAINED)
         .map_or(observed.now, |condition| condition.last_transition_time.0);
-    if !drain.waiting.is_empty() {
-        let message = format!("waiting for {}", listed(&drain.waiting));
-        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", &message);
-    } else if observed.now.duration_since(since) < MIN_DRAIN_TIME {
+    let over = deadline.is_some_and(|deadline| observed.now >= deadline);
+    if drain.waiting.is_empty() && observed.now.duration_since(since) >= MIN_DRAIN_TIME {
+        set(observed, termination, conditions::DRAINED, TRUE, conditions::DRAINED, "");
+    } else if over && drain.terminating.len() == drain.waiting.len() {
+        // Each has been told to go, with all the time that the deadline left it.
+        let message = if drain.waiting.is_empty() { String::new() } else { format!("still there: {}", waited_for(&drain)) };
+        set(observed, termination, conditions::DRAINED, FALSE, DEADLINE, &message);
+    } else if drain.waiting.is_empty() {
         set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", "the Node has just been tainted");
     } else {
-        set(observed, termination, conditions::DRAINED, TRUE, conditions::DRAINED, "");
+        let message = format!("waiting for {}", waited_for(&drain));
+        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", &message);
+    }
+    if !drain.held.is_empty() {
+        let message = format!("Failed to drain node, {} pods are waiting to be evicted: {}", drain.waiting.len(), held(&drain));
+        termination.notices.push(Notice { warning: true, reason: "FailedDraining", message });
     }
     termination.drain = drain;
 }
 
-fn detach_volumes(observed: &Terminating<'_>, deadline: Option<Timestamp>, termination: &mut Termination) {
+fn detach_volumes(observed: &Terminating<'_>, node: &Node, deadline: Option<Timestamp>, termination: &mut Termination) {
+    let names = observed.volume_attachments.join(", ");
+    let unreachable = node::unreachable_since(node)
+        .is_some_and(|since| observed.now.duration_since(since) >= UNREACHABLE_VOLUME_WAIT);
+    termination.look_again = None;
     if observed.volume_attachments.is_empty() {
         set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, conditions::VOLUMES_DETACHED, "");
-        termination.look_again = None;
     } else if deadline.is_some_and(|deadline| observed.now >= deadline) {
-        let message = format!("still attached: {}", observed.volume_attachments.join(", "));
+        let message = format!("still attached: {names}");
         set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, DEADLINE, &message);
-        termination.look_again = None;
+    } else if unreachable {
+        let message = format!("still attached to a Node that nobody hears from: {names}");
+        set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, UNREACHABLE, &message);
     } else {
-        let message = format!("waiting for VolumeAttachments {}", observed.volume_attachments.join(", "));
+        let message = format!("waiting for VolumeAttachments {names}");
         set(observed, termination, conditions::VOLUMES_DETACHED, UNKNOWN, "AwaitingVolumeDetachment", &message);
+        let message = format!("Awaiting deletion of bound volumeattachments ({names})");
+        termination.notices.push(Notice { warning: false, reason: "AwaitingVolumeDetachment", message });
+        termination.look_again = Some(AGAIN);
     }
 }
 
-/// At most ten names; a condition isn't the place for more.
-fn listed(pods: &[PodRef]) -> String {
-    const SHOWN: usize = 10;
-    let names: Vec<String> = pods.iter().take(SHOWN).map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect();
-    let more = pods.len().saturating_sub(SHOWN);
-    if more > 0 { format!("{} pods: {} and {more} more", pods.len(), names.join(", ")) } else { names.join(", ") }
+/// At most this many names; a condition isn't the place for more.
+const SHOWN: usize = 10;
+
+/// Protected pods first, each with what protects it: they are what a person can do something about.
+fn waited_for(drain: &Drain) -> String {
+    let is_held = |pod: &PodRef| drain.held.iter().any(|(held, _)| held == pod);
+    let held = drain.held.iter().map(|(pod, why)| format!("{pod}, which {why}"));
+    let others = drain.waiting.iter().filter(|pod| !is_held(pod)).map(|pod| {
+        if drain.terminating.contains(pod) { format!("{pod}, which is terminating") } else { pod.to_string() }
+    });
+    listed(held.chain(others))
 }
 
-/// VolumeAttachments of a Node that must be gone before its Machine is deleted: all but those whose volume belongs to a pod that stays
-/// on the Node until its end.
+fn held(drain: &Drain) -> String {
+    listed(drain.held.iter().map(|(pod, why)| format!("{pod} {why}")))
+}
+
+fn listed(all: impl Iterator<Item = String>) -> String {
+    let all: Vec<String> = all.collect();
+    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// VolumeAttachments of a Node that must be gone before its Machine is deleted, each with its volume: all but those whose volume
+/// belongs to a pod that stays on the Node until its end.
 ///
 /// `attachments` are (name, PersistentVolume) of the Node; `volume_of` gives the PersistentVolumes that a pod uses.
 pub fn blocking_attachments(
     attachments: &[(String, String)],
     pods: &[&Pod],
+    rules: &DrainRules,
     volume_of: impl Fn(&Pod) -> Vec<String>,
     now: Timestamp,
 ) -> Vec<String> {
-    let staying: Vec<String> = pods.iter().filter(|pod| !must_leave(pod, now)).flat_map(|pod| volume_of(pod)).collect();
-    let mut blocking: Vec<String> =
-        attachments.iter().filter(|(_, volume)| !staying.contains(volume)).map(|(name, _)| name.clone()).collect();
+    let staying: Vec<String> = pods.iter().filter(|pod| !must_leave(pod, rules, now)).flat_map(|pod| volume_of(pod)).collect();
+    let blocking = attachments.iter().filter(|(_, volume)| !staying.contains(volume));
+    let mut blocking: Vec<String> = blocking.map(|(name, volume)| format!("{name} ({volume})")).collect();
     blocking.sort();
     blocking
 }

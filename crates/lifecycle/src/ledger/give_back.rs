@@ -27,7 +27,7 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
             drained && !observed.lowering_takes(machine)
         } else {
             // In a roll-out the numbers only settle when it is over, and it waits for this very Machine.
-            observed.settled() || drained && observed.rolling_out()
+            observed.lowered() || drained && observed.rolling_out()
         };
         if release {
             step.writes.push(Write::ReleaseHook { machine: machine.machine.clone() });
@@ -54,9 +54,8 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     if due.is_empty() {
         return false;
     }
-    let own = count(due.iter().filter(|(machine, _)| machine.drain_excluded));
-    let foreign = count(due.iter()) - own;
-    let lowered = own + remakes(observed, deployment.replicas - own).clamp(0, foreign);
+    // Also after a deletion of ours somebody may have scaled down, and have got this Machine for it: the number is his then.
+    let lowered = remakes(observed, deployment.replicas).clamp(0, count(due.iter()));
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], due.iter().map(|(_, claim)| &claim.entry)),

@@ -155,6 +155,18 @@ impl Observed<'_> {
         })
     }
 
+    /// Whether Cluster API has taken over the present number as far as it goes down: from now on no replacement is made for a Machine
+    /// that isn't counted.
+    ///
+    /// It may still want to go up: a held Machine counts for it, and until that is gone it raises no further.
+    pub(super) fn lowered(&self) -> bool {
+        self.machine_deployment.is_some_and(|deployment| {
+            deployment.observed
+                && self.machine_sets.iter().all(|set| set.observed)
+                && self.machine_sets.iter().map(|set| set.replicas).sum::<i64>() <= deployment.replicas
+        })
+    }
+
     /// Settled, no Machine is going, and the MachineSets have counted those that are there.
     ///
     /// A deleting Machine still takes the place of one that is to be made, and when it has gone its MachineSet makes that one as soon

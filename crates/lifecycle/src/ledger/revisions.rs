@@ -15,6 +15,10 @@ pub(super) fn pause(observed: &Observed<'_>, claim: &ClaimView, machine: &Machin
     let Some(deployment) = observed.machine_deployment else { return false };
     let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
     let Some(set) = set.filter(|set| set.replicas > 0 && observed.settled() && machine.hooked) else { return false };
+    // One that is going already would be taken in its place.
+    if going_in(observed, &set.name).next().is_some() {
+        return false;
+    }
     if !machine.drain_excluded && !claim.orphan {
         step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
     }
@@ -41,6 +45,9 @@ pub(super) fn under_own_pause(observed: &Observed<'_>, step: &mut Step) -> bool 
         (Some(machine), Some(set)) if !pause.lifted => {
             if !deployment.pause_acknowledged {
                 // Until Cluster API has seen the pause it would put the MachineSet's number back.
+            } else if set.replicas > pause.target + 1 {
+                // It has moved the number before it saw the pause: the target is no longer by one less.
+                end(observed, deployment, None, step);
             } else if !machine.deleting && !machine.marked {
                 step.writes.push(Write::MarkMachine { machine: machine.machine.clone() });
             } else if set.replicas > pause.target {
@@ -51,12 +58,24 @@ pub(super) fn under_own_pause(observed: &Observed<'_>, step: &mut Step) -> bool 
                 });
             } else if machine.deleting {
                 end(observed, deployment, Some(machine), step);
+            } else if set.observed && let Some(other) = going_in(observed, &set.name).next() {
+                // Somebody deleted another one, which was taken in its place: that one is given back now, and this one next time.
+                end(observed, deployment, Some(other).filter(|other| may_leave(observed, other)), step);
             }
         }
         // Somebody lifted the pause, or what it was for is gone: the ordinary rules hold again.
         _ => end(observed, deployment, None, step),
     }
     true
+}
+
+/// Machines of that MachineSet that are going.
+fn going_in<'a>(observed: &'a Observed<'_>, set: &'a str) -> impl Iterator<Item = &'a MachineView> {
+    observed.machines.iter().filter(move |machine| machine.deleting && machine.machine_set.as_deref() == Some(set))
+}
+
+fn may_leave(observed: &Observed<'_>, machine: &MachineView) -> bool {
+    machine.hooked && observed.claim_of(machine).is_some_and(|claim| claim.deleting && claim.drained && !claim.keeps_machine)
 }
 
 fn end(observed: &Observed<'_>, deployment: &MachineDeploymentView, taken: Option<&MachineView>, step: &mut Step) {

@@ -1,6 +1,8 @@
 use super::*;
 use jiff::Timestamp;
 
+mod explore;
+mod model;
 mod scenarios;
 mod walk;
 mod world;

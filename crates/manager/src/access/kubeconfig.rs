@@ -1,6 +1,9 @@
 //! Reading a kubeconfig, and saying which file and field is wrong.
 
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use kube::Config;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
@@ -54,24 +57,87 @@ fn flag(role: Role) -> &'static str {
     }
 }
 
+fn context_flag(role: Role) -> &'static str {
+    match role {
+        Role::Workload => "--context (KUBE_CONTEXT)",
+        Role::Management => "--cluster-api-context (CLUSTER_API_CONTEXT)",
+    }
+}
+
+/// Keys of this process, so that a fingerprint tells nothing of a file to anybody else.
+static FINGERPRINTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// A kubeconfig and a context of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// One file, or several separated by colons.
+    pub(crate) path: PathBuf,
+    /// None: the file's `current-context`.
+    pub(crate) context: Option<String>,
+}
+
+impl Place {
+    /// A number that changes with the content of the kubeconfig and of the certificates and keys that it names, however the files
+    /// are exchanged. Token files are left out: the client reads them again by itself.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = FINGERPRINTS.build_hasher();
+        for file in files(&self.path) {
+            std::fs::read(file).ok().hash(&mut hasher);
+        }
+        let named = read(&self.path).map(|kubeconfig| named_files(&kubeconfig));
+        for file in named.unwrap_or_default() {
+            std::fs::read(file).ok().hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match &self.context {
+            Some(context) => write!(f, ", context {context}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn named_files(kubeconfig: &Kubeconfig) -> Vec<String> {
+    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    let users = kubeconfig
+        .auth_infos
+        .iter()
+        .filter_map(|named| named.auth_info.as_ref());
+    let authorities = clusters.map(|cluster| &cluster.certificate_authority);
+    let identities = users.flat_map(|user| [&user.client_certificate, &user.client_key]);
+    authorities.chain(identities).flatten().cloned().collect()
+}
+
 /// Reads a kubeconfig; as with kubectl, a list of files separated by colons is merged.
-pub(super) async fn load(role: Role, path: &Path) -> Result<Config, AccessError> {
-    let in_words = |error: KubeconfigError| in_words(role, path, error);
-    let kubeconfig = read(path).map_err(in_words)?;
-    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+pub(super) async fn load(role: Role, place: &Place) -> Result<Config, AccessError> {
+    let in_words = |error: KubeconfigError| in_words(role, place, error);
+    let kubeconfig = read(&place.path).map_err(in_words)?;
+    let options = KubeConfigOptions {
+        context: place.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
         .map_err(in_words)
 }
 
-fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
-    let mut files: Vec<PathBuf> = vec![path.to_owned()];
-    if !path.exists() {
-        files = std::env::split_paths(path)
-            .filter(|part| !part.as_os_str().is_empty())
-            .collect();
+fn files(path: &Path) -> Vec<PathBuf> {
+    if path.exists() {
+        return vec![path.to_owned()];
     }
+    std::env::split_paths(path)
+        .filter(|part| !part.as_os_str().is_empty())
+        .collect()
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     let mut merged = Kubeconfig::default();
-    for file in files {
+    for file in files(path) {
         merged = merged.merge(Kubeconfig::read_from(file)?)?;
     }
     Ok(merged)
@@ -90,8 +156,8 @@ pub(super) fn of_the_pod(role: Role) -> Result<Config, AccessError> {
     })
 }
 
-fn in_words(role: Role, path: &Path, error: KubeconfigError) -> AccessError {
-    let path = path.display().to_string();
+fn in_words(role: Role, place: &Place, error: KubeconfigError) -> AccessError {
+    let path = place.path.display().to_string();
     let problem = match error {
         KubeconfigError::ReadConfig(source, file) => {
             return AccessError::Unreadable {
@@ -109,6 +175,9 @@ fn in_words(role: Role, path: &Path, error: KubeconfigError) -> AccessError {
         }
         KubeconfigError::CurrentContextNotSet => {
             "current-context is not set; set it to the name of an entry of contexts[]".to_owned()
+        }
+        KubeconfigError::LoadContext(name) if place.context.is_some() => {
+            format!("contexts[] has no entry of the name {name:?} that {} asks for; correct one of them", context_flag(role))
         }
         KubeconfigError::LoadContext(name) => {
             format!("current-context is {name:?}, but contexts[] has no entry of that name; correct one of them")
@@ -151,5 +220,60 @@ fn data(field: &str, error: &LoadDataError) -> String {
             )
         }
         LoadDataError::NoBase64DataOrFile => format!("{field} and {field}-data are both missing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    server: https://127.0.0.1:1\n\
+        users:\n- name: u\n  user:\n    client-certificate: tls.crt\n";
+
+    fn place(path: PathBuf) -> Place {
+        Place { path, context: None }
+    }
+
+    #[test]
+    fn the_fingerprint_follows_the_content_and_not_the_time_of_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path().join("kubeconfig"));
+        let missing = place.fingerprint();
+        std::fs::write(&place.path, KUBECONFIG).unwrap();
+        let first = place.fingerprint();
+        assert_ne!(missing, first);
+        std::fs::write(&place.path, KUBECONFIG).unwrap();
+        assert_eq!(first, place.fingerprint());
+        std::fs::write(&place.path, KUBECONFIG.replace(":1\n", ":2\n")).unwrap();
+        assert_ne!(first, place.fingerprint());
+    }
+
+    #[test]
+    fn the_fingerprint_sees_an_exchanged_link_as_a_mounted_secret_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (version, text) in [("1", KUBECONFIG.to_owned()), ("2", KUBECONFIG.replace(":1\n", ":2\n"))] {
+            std::fs::create_dir(at(version)).unwrap();
+            std::fs::write(at(version).join("kubeconfig"), text).unwrap();
+        }
+        std::os::unix::fs::symlink("1", at("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/kubeconfig", at("kubeconfig")).unwrap();
+        let place = place(at("kubeconfig"));
+        let first = place.fingerprint();
+        std::os::unix::fs::symlink("2", at("..new")).unwrap();
+        std::fs::rename(at("..new"), at("..data")).unwrap();
+        assert_ne!(first, place.fingerprint());
+    }
+
+    #[test]
+    fn the_fingerprint_sees_a_renewed_certificate_that_the_kubeconfig_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path().join("kubeconfig"));
+        std::fs::write(&place.path, KUBECONFIG).unwrap();
+        let without = place.fingerprint();
+        std::fs::write(folder.path().join("tls.crt"), "first").unwrap();
+        let first = place.fingerprint();
+        std::fs::write(folder.path().join("tls.crt"), "second").unwrap();
+        assert!(without != first && first != place.fingerprint());
     }
 }

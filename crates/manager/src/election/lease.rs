@@ -21,13 +21,15 @@ use crate::access::Trouble;
 pub(crate) enum LeadershipLost {
     /// No renewal got through in time.
     #[error(
-        "lost the leader election lease {lease}: it couldn't be renewed within {within:?}; last problem: {problem}"
+        "lost the leader election lease {lease}: it couldn't be renewed within {within:?}; {}",
+        last_problem(problem.as_deref())
     )]
     NotRenewed {
         /// `namespace/name`.
         lease: String,
         within: Duration,
-        problem: String,
+        /// Why the last attempt failed; none if none did, so that this process must have been stopped.
+        problem: Option<String>,
     },
     /// Somebody else has it.
     #[error("lost the leader election lease {lease} to {holder}")]
@@ -36,6 +38,21 @@ pub(crate) enum LeadershipLost {
         lease: String,
         holder: String,
     },
+}
+
+impl LeadershipLost {
+    /// Whether this process is sound and may stand again: the API server was away. One that was stopped for a while, or that somebody
+    /// else has overtaken, had better begin with nothing.
+    pub(crate) fn may_stand_again(&self) -> bool {
+        matches!(self, Self::NotRenewed { problem: Some(_), .. })
+    }
+}
+
+fn last_problem(problem: Option<&str>) -> String {
+    match problem {
+        Some(problem) => format!("last problem: {problem}"),
+        None => "no attempt failed, so this process was stopped or had no time to run".to_owned(),
+    }
 }
 
 /// Where the rest of the process sees who leads.
@@ -90,7 +107,7 @@ impl Election {
 
     /// Stands for election and then leads, until `stop`, when the Lease is given back, or until leadership is lost.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), LeadershipLost> {
-        let mut problem = "no attempt failed, so this process was stopped or had no time to run".to_owned();
+        let mut problem = None;
         loop {
             let end = self.candidate.leads_until();
             let attempt = tokio::select! {
@@ -100,9 +117,12 @@ impl Election {
                 attempt = timeout(self.timing().renew_within / 2, attempt(&self.api, &self.name, &mut self.candidate)) => attempt,
             };
             match attempt {
-                Ok(Ok(outcome)) => self.take(outcome)?,
-                Ok(Err(error)) => problem = self.failed(&error),
-                Err(_) => problem = Trouble::NoAnswer.to_string(),
+                Ok(Ok(outcome)) => {
+                    problem = None;
+                    self.take(outcome)?;
+                }
+                Ok(Err(error)) => problem = Some(self.failed(&Trouble::of(&error))),
+                Err(_) => problem = Some(self.failed(&Trouble::NoAnswer)),
             }
             tokio::select! {
                 biased;
@@ -151,8 +171,7 @@ impl Election {
         }
     }
 
-    fn failed(&mut self, error: &kube::Error) -> String {
-        let trouble = Trouble::of(error);
+    fn failed(&mut self, trouble: &Trouble) -> String {
         let lease = self.lease();
         let sentence = format!("could not get or renew lease {lease} in the workload cluster: {trouble}");
         if self.said != sentence {
@@ -169,7 +188,7 @@ impl Election {
         }
     }
 
-    fn not_renewed(&self, problem: String) -> LeadershipLost {
+    fn not_renewed(&self, problem: Option<String>) -> LeadershipLost {
         self.announcement.end();
         LeadershipLost::NotRenewed {
             lease: self.lease(),

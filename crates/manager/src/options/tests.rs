@@ -114,6 +114,40 @@ fn processor_requests_that_cannot_be_are_one_core() {
 }
 
 #[test]
+fn lease_durations_out_of_order_are_refused() {
+    for wrong in [
+        ["15s", "15s", "2s"],
+        ["15s", "3s", "2s"],
+        ["1500ms", "1s", "100ms"],
+        ["15s", "10s", "0s"],
+    ] {
+        let [lease, renew, retry] = wrong;
+        let flags = [
+            format!("--leader-election-lease-duration={lease}"),
+            format!("--leader-election-renew-deadline={renew}"),
+            format!("--leader-election-retry-period={retry}"),
+        ];
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let error = read(&flags).unwrap_err();
+        assert!(error.contains("--leader-election-renew-deadline"), "{wrong:?}: {error}");
+    }
+    assert!(read(&["--leader-election-lease-duration=60s"]).is_ok());
+}
+
+#[test]
+fn a_context_needs_its_kubeconfig() {
+    let error = read(&["--kubeconfig=", "--context=here"]);
+    // An empty path is one that clap refuses by itself.
+    assert!(error.unwrap_err().contains("--kubeconfig"));
+    let options = read(&["--kubeconfig=/k", "--context=here", "--cluster-api-context=there"]).unwrap();
+    let (workload, management) = (options.clusters.workload().unwrap(), options.clusters.management().unwrap());
+    assert_eq!((workload.path.to_str(), workload.context.as_deref()), (Some("/k"), Some("here")));
+    assert_eq!((management.path.to_str(), management.context.as_deref()), (Some("/k"), Some("there")));
+    let options = read(&["--kubeconfig=/k"]).unwrap();
+    assert_eq!(options.clusters.management(), None, "it is the workload cluster");
+}
+
+#[test]
 fn log_outputs_are_the_two_streams() {
     let outputs =
         |text: &str| read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.outputs.0);

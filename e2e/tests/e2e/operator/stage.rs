@@ -21,25 +21,34 @@ pub(super) const CLUSTER: &str = "c1";
 
 /// Everything but the operator.
 pub(super) struct Stage<'a> {
+    /// The workload cluster's, which is the management cluster's too unless the stage was set across two.
     pub(super) plane: &'a ControlPlane,
+    /// Of the workload cluster.
     pub(super) client: Client,
+    /// Of the management cluster.
+    pub(super) management: Client,
     _cloud: Provider,
 }
 
 impl<'a> Stage<'a> {
     /// Sets the stage: CRDs, cloud, Cluster, node class `default`.
     pub(super) async fn set(plane: &'a ControlPlane) -> Result<Self> {
-        let client = plane.client()?;
-        hollow::install(&client).await?;
+        Self::across(plane, plane).await
+    }
+
+    /// As [`Stage::set`], with Cluster API in another cluster than pods and nodes.
+    pub(super) async fn across(workload: &'a ControlPlane, management: &'a ControlPlane) -> Result<Self> {
+        let (client, capi) = (workload.client()?, management.client()?);
+        hollow::install(&capi).await?;
         apply_crds(&client).await?;
-        let cloud = Provider::start(&client, &client, ProviderOptions::of_plane(plane)?);
-        objects::apply_all(&client, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
+        let cloud = Provider::start(&capi, &client, ProviderOptions::of_plane(workload)?);
+        objects::apply_all(&capi, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
         objects::apply(&client, &node_class("default")).await?;
-        Ok(Self { plane, client, _cloud: cloud })
+        Ok(Self { plane: workload, client, management: capi, _cloud: cloud })
     }
 
     pub(super) async fn machine_deployment(&self, options: &MachineDeploymentOptions) -> Result<()> {
-        hollow::apply_machine_deployment(&self.client, options).await.map(drop)
+        hollow::apply_machine_deployment(&self.management, options).await.map(drop)
     }
 
     /// Starts the operator; further arguments come last.
@@ -58,7 +67,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) async fn replicas(&self, name: &str) -> Result<i32> {
-        let api: Api<MachineDeployment> = Api::namespaced_with(self.client.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        let api: Api<MachineDeployment> = Api::namespaced_with(self.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
         Ok(api.get(name).await?.spec.replicas.unwrap_or_default())
     }
 
@@ -79,7 +88,7 @@ impl<'a> Stage<'a> {
             + serde::de::DeserializeOwned
             + std::fmt::Debug,
     {
-        let api: Api<K> = Api::namespaced_with(self.client.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        let api: Api<K> = Api::namespaced_with(self.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
         Ok(api.list(&ListParams::default()).await?.items)
     }
 
@@ -135,7 +144,7 @@ pub(super) fn machine(name: &str, cpu: &str, memory: &str) -> MachineDeploymentO
 }
 
 /// A node class that takes every member.
-fn node_class(name: &str) -> Value {
+pub(super) fn node_class(name: &str) -> Value {
     json!({
         "apiVersion": "karpenter.cluster.x-k8s.io/v1alpha1", "kind": "ClusterAPINodeClass",
         "metadata": { "name": name }, "spec": {},

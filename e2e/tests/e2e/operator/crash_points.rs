@@ -1,0 +1,149 @@
+//! The operator dies after every single write, then after every second, and so on: between any two writes of scaling up, binding,
+//! registering, draining and giving back. The end is the same each time.
+
+use super::stage::{NAMESPACE, Stage, binary, machine, pool};
+use anyhow::{Context, Result, ensure};
+use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_e2e::plane::{ControlPlane, Options, Program};
+use karpenter_capi_e2e::{objects, workload};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// An operator that is started anew whenever it has died.
+struct Mortal<'a> {
+    stage: &'a Stage<'a>,
+    writes: u32,
+    program: Option<Program>,
+    deaths: usize,
+}
+
+impl Mortal<'_> {
+    fn start(&self) -> Result<Program> {
+        let mut command = Command::new(binary("KARPENTER_CAPI_MANAGER_BIN", "karpenter-capi-manager"));
+        command
+            .arg("--kubeconfig")
+            .arg(self.stage.plane.kubeconfig())
+            .args(["--cluster-namespace", NAMESPACE, "--cluster-name", super::stage::CLUSTER])
+            .args(["--bind-address", "127.0.0.1", "--metrics-port", "0", "--health-probe-port", "0"])
+            .args(["--disable-leader-election", "--batch-idle-duration=100ms"])
+            .env("KARPENTER_CAPI_CRASH_AFTER_WRITES", self.writes.to_string());
+        self.stage.plane.start_program("operator", command)
+    }
+
+    /// Keeps an operator alive until `done`.
+    async fn until(&mut self, what: &str, within: Duration, mut done: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let ended = match &mut self.program {
+                None => true,
+                Some(program) => program.ended()?.is_some(),
+            };
+            if ended {
+                self.deaths += usize::from(self.program.is_some());
+                self.program = Some(self.start()?);
+            }
+            if done().await? {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < within, "not in {within:?}: {what}, after {} deaths", self.deaths);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn dying_after_every_write_changes_nothing_about_the_end() -> Result<()> {
+    ControlPlane::with(Options::complete("crash-points"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        for writes in [1, 2, 3, 5] {
+            up_and_down(&stage, writes).await.with_context(|| format!("dying after every {writes} writes"))?;
+        }
+        let points = crash_points(&stage)?;
+        eprintln!("{} distinct crash points:\n{}", points.len(), points.iter().cloned().collect::<Vec<_>>().join("\n"));
+        ensure!(points.len() >= 20, "only {} distinct crash points: {points:?}", points.len());
+        Ok(())
+    })
+    .await
+}
+
+/// Three pods, each on a machine of its own; then the claims and the pods go.
+async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
+    let mut operator = Mortal { stage, writes, program: None, deaths: 0 };
+    let web = workload::deployment(NAMESPACE, "web", 3, &[("cpu", "3"), ("memory", "1Gi")]);
+    workload::apply(&stage.client, &web).await?;
+    operator
+        .until("three pods run on ready claims", Duration::from_mins(4), async || {
+            let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
+            let ready = stage.claims().await?.iter().filter(|claim| is_ready(claim)).count();
+            Ok(pods.iter().filter(|pod| workload::is_running(pod)).count() == 3 && ready == 3)
+        })
+        .await?;
+    ensure!(stage.claims().await?.len() == 3, "{} claims for three pods", stage.claims().await?.len());
+    ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+    stage.books_are_exact(Duration::from_secs(20)).await?;
+
+    let deployments: Api<k8s_openapi::api::apps::v1::Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let none = Patch::Merge(json!({ "spec": { "replicas": 1 } }));
+    deployments.patch("web", &PatchParams::default(), &none).await?;
+    let claims: Api<NodeClaim> = Api::all(stage.client.clone());
+    let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
+    let survivor = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_none()).and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+    // The one with a pod first, so that something is evicted and a fourth machine is made for it.
+    for claim in stage.claims().await? {
+        if claim.status.as_ref().and_then(|status| status.node_name.clone()) == survivor {
+            claims.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
+        }
+    }
+    operator
+        .until("the pod moved to another machine", Duration::from_mins(4), async || {
+            let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
+            let running = pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none()).count();
+            let going = stage.claims().await?.iter().filter(|claim| claim.metadata.deletion_timestamp.is_some()).count();
+            Ok(pods.len() == 1 && running == 1 && going == 0)
+        })
+        .await?;
+    deployments.delete("web", &DeleteParams::foreground()).await?;
+    for claim in stage.claims().await? {
+        claims.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
+    }
+    operator
+        .until("all claims and Machines are gone", Duration::from_mins(4), async || {
+            Ok(stage.claims().await?.is_empty() && stage.machines().await?.is_empty())
+        })
+        .await?;
+    ensure!(stage.replicas("small").await? == 0, "{} replicas", stage.replicas("small").await?);
+    stage.books_are_exact(Duration::from_secs(20)).await?;
+    ensure!(operator.deaths > 0, "the operator never died");
+    Ok(())
+}
+
+fn is_ready(claim: &NodeClaim) -> bool {
+    let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    karpenter_capi_api::condition::is_true(conditions, "Ready")
+}
+
+/// The kinds of writes after which the operator died: method, kind of object, subresource and field manager, from its log.
+fn crash_points(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
+    let log = std::fs::read_to_string(stage.plane.logs_dir().join("operator.log"))?;
+    let points = log.lines().filter_map(|line| line.split_once("crash point after ")).map(|(_, write)| kind_of(write));
+    Ok(points.collect())
+}
+
+/// `PATCH https://127.0.0.1:1/apis/karpenter.sh/v1/nodeclaims/x/status?&fieldManager=m` → `PATCH nodeclaims/status m`.
+fn kind_of(write: &str) -> String {
+    let (method, uri) = write.split_once(' ').unwrap_or((write, ""));
+    let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let kinds = ["nodeclaims", "nodepools", "clusterapinodeclasses", "machinedeployments", "machinesets", "machines", "clusters", "nodes", "pods"];
+    let kind = parts.iter().rposition(|part| kinds.contains(part));
+    let name = kind.and_then(|index| parts.get(index)).copied().unwrap_or("?");
+    let subresource = kind.and_then(|index| parts.get(index + 2)).map_or(String::new(), |part| format!("/{part}"));
+    let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).unwrap_or("");
+    format!("{method} {name}{subresource} {manager}").trim_end().to_owned()
+}
