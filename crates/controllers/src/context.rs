@@ -3,6 +3,7 @@
 use crate::events::Events;
 use crate::facts::FactBook;
 use crate::metrics::Metrics;
+use crate::node_claim::Evictions;
 use crate::provisioner::Trigger;
 use crate::queue::Queue;
 use crate::watch::Change;
@@ -42,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) index: Index,
     pub(crate) facts: FactBook,
+    pub(crate) evictions: Evictions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queues: Queues,
     pub(crate) trigger: Trigger,
@@ -62,6 +64,7 @@ impl Context {
             settings,
             index: Index::new(),
             facts: FactBook::default(),
+            evictions: Evictions::default(),
             metrics,
             queues,
             trigger: Trigger::default(),
@@ -141,6 +144,7 @@ impl Context {
             | Object::CSINode(_)
             | Object::VolumeAttachment(_)
             | Object::PodDisruptionBudget(_)
+            | Object::MachineDrainRule(_)
             | Object::PriorityClass(_)
             | Object::Namespace(_)
             | Object::LimitRange(_)

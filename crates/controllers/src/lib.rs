@@ -7,6 +7,7 @@
 
 mod catalog;
 mod context;
+mod drain_rules;
 mod error;
 mod events;
 mod facts;

@@ -1,22 +1,27 @@
 //! A NodeClaim's shell: read what belongs to it, decide, write Node, status, evictions.
 
 mod assign;
+mod evict;
 mod terminate;
+
+pub(crate) use evict::Evictions;
 
 use crate::context::Context;
 use crate::error::{Attempt, Error, is_not_found};
-use crate::facts::Lesson;
 use crate::queue::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
-use karpenter_capi_api::names::{conditions, finalizers, managers};
+use karpenter_capi_api::names::labels;
+use karpenter_capi_api::names::{conditions, managers};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus};
 use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
 use karpenter_capi_catalog::CatalogEntry;
-use karpenter_capi_lifecycle::claim::{Observed, Promise, TimedOut, Timeouts, progress};
+use karpenter_capi_lifecycle::claim::{Failure, Observed, Promise, Timeouts, finalizer_patch, progress};
 use karpenter_capi_lifecycle::ledger::{assigned, bound};
+use karpenter_capi_lifecycle::node_pool::{Failed, Registrations};
+use karpenter_capi_model::reason::ReasonCode;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Resource;
 use serde_json::json;
@@ -33,9 +38,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     if claim.metadata.deletion_timestamp.is_some() {
         return terminate::terminate(&context, &claim).await;
     }
-    if !has_finalizer(&claim) {
-        add_finalizer(&context, &claim).await?;
-    }
+    add_finalizer(&context, &claim).await?;
     if assigned(&claim).is_none() {
         return assign::assign(&context, &claim).await;
     }
@@ -56,14 +59,16 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
         nodes: &nodes,
         promise: promise.as_ref(),
         timeouts: timeouts(context, claim, entry.as_ref()),
+        blocked: entry.as_ref().and_then(blocked),
     });
-    if let Some((what, message)) = step.timed_out {
-        return time_out(context, claim, what, &message, now).await;
+    if let Some((failure, message)) = step.ended {
+        return end(context, claim, failure, &message, now).await;
     }
+    let registered_now = !is_registered(claim.status.as_ref()) && is_registered(Some(&step.status));
     if let Some(change) = &step.node {
         match crate::node::patch(context, change).await {
             Ok(node) => {
-                if !is_registered(claim.status.as_ref()) && is_registered(Some(&step.status)) {
+                if registered_now {
                     context.metrics.node_created(&node);
                 }
             }
@@ -72,7 +77,32 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
         }
     }
     write_status(context, claim, step.status).await?;
+    if registered_now {
+        succeeded(context, claim);
+    }
     Ok(step.look_again.map(wait))
+}
+
+/// Why Cluster API makes no Machines, where only its MachineSet says so.
+fn blocked(entry: &CatalogEntry) -> Option<(&str, &str)> {
+    let failing = entry.unavailable.iter().find(|reason| reason.code == ReasonCode::PreflightFailing)?;
+    Some(("PreflightFailing", failing.message.as_str()))
+}
+
+/// A Node has come up: what failed before is forgiven.
+fn succeeded(context: &Context, claim: &NodeClaim) {
+    if let Some(deployment) = assigned(claim) {
+        context.facts.succeeded(&deployment);
+    }
+    judge(context, claim, Registrations::succeeded);
+}
+
+/// Adds to the registration health of the claim's pool.
+fn judge(context: &Context, claim: &NodeClaim, add: impl FnOnce(&mut Registrations)) {
+    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
+    let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) else { return };
+    context.facts.judge(&pool, add);
+    context.queues.node_pools.add(crate::context::name(pool.as_ref()));
 }
 
 /// The Machine that the claim names, as the index has it.
@@ -109,17 +139,35 @@ fn timeouts(context: &Context, claim: &NodeClaim, entry: Option<&CatalogEntry>) 
     }
 }
 
-async fn time_out(context: &Context, claim: &NodeClaim, what: TimedOut, message: &str, now: Timestamp) -> Outcome {
-    let (reason, counted) = match what {
-        TimedOut::Launch => ("LaunchTimedOut", "launch_timeout"),
-        TimedOut::Registration => ("RegistrationTimedOut", "registration_timeout"),
-    };
-    if let Some(deployment) = assigned(claim) {
-        context.facts.learn(&deployment, Lesson::LaunchTimedOut, format!("a claim was {message}"), now);
-    }
+/// Ends a claim that failed. Its MachineDeployment is left alone for a while, so that the next best one is taken for its pods.
+async fn end(context: &Context, claim: &NodeClaim, failure: Failure, message: &str, now: Timestamp) -> Outcome {
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
-    delete(context, &crate::context::name(claim), uid, reason, counted, message).await?;
+    let name = crate::context::name(claim);
+    if let Some(deployment) = assigned(claim).filter(|_| failure.repeats()) {
+        let streak = context.facts.failed(&deployment, failure, format!("a claim was {message}"), now);
+        let told = if streak.claims > 1 {
+            format!("the last {} claims on MachineDeployment {deployment} failed; the last was {message}", streak.claims)
+        } else {
+            format!("a claim on MachineDeployment {deployment} was {message}")
+        };
+        let told = format!("{told}; tried again after {:.0}", streak.until);
+        tracing::warn!(claim = name, machine_deployment = %deployment, claims = streak.claims, until = %streak.until, "{told}");
+        tell_pool(context, claim, failure, &told).await;
+        if failure.is_unhealthy() {
+            // Upstream's reason where the machine was there.
+            let reason = if failure == Failure::RegistrationTimedOut { "RegistrationFailed" } else { failure.event() };
+            judge(context, claim, |results| results.failed(Failed { reason: reason.to_owned(), message: told }));
+        }
+    }
+    delete(context, &name, uid, failure.event(), failure.metric(), message).await?;
     Ok(None)
+}
+
+async fn tell_pool(context: &Context, claim: &NodeClaim, failure: Failure, message: &str) {
+    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
+    if let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) {
+        context.events.warning(&pool.object_ref(&()), failure.event(), message.to_owned()).await;
+    }
 }
 
 /// Deletes a claim, tells why, and counts it.
@@ -139,6 +187,8 @@ pub(crate) async fn delete(
         Err(error) => return Err(error).attempt(|| format!("delete NodeClaim {name}")),
     }
     tracing::info!(claim = name, reason, "deleted NodeClaim: {message}");
+    // Its pods need another place from now on.
+    context.trigger.anything();
     if let Some(claim) = context.index.snapshot().node_claim(name) {
         context.metrics.node_claim_disrupted(claim, counted, "");
         context.events.warning(&claim.object_ref(&()), reason, message.to_owned()).await;
@@ -146,18 +196,10 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-fn has_finalizer(claim: &NodeClaim) -> bool {
-    claim.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION)
-}
-
 /// Claims of ours are made with it; one that a person made gets it here.
 async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Error> {
-    let mut all = claim.metadata.finalizers.clone().unwrap_or_default();
-    all.push(finalizers::TERMINATION.to_owned());
+    let Some(patch) = finalizer_patch(claim, true) else { return Ok(()) };
     let name = crate::context::name(claim);
-    let patch = json!({ "metadata": {
-        "uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version, "finalizers": all,
-    } });
     let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
     let patched = context.node_claims().patch(&name, &params, &Patch::Merge(&patch)).await;
     let patched = patched.attempt(|| format!("add the finalizer to NodeClaim {name}"))?;

@@ -8,7 +8,7 @@ use karpenter_capi_api::names::managers;
 use karpenter_capi_api::v1::{NodePool, ResourceList};
 use karpenter_capi_api::validation::validate_node_pool;
 use karpenter_capi_lifecycle::hash::hash_annotations;
-use karpenter_capi_lifecycle::node_pool::{Observed, counted, desired_status};
+use karpenter_capi_lifecycle::node_pool::{Observed, counted, desired_status, is_changed};
 use karpenter_capi_model::quantity::Rounding;
 use karpenter_capi_model::resources::{CPU, read_amount};
 use kube::api::{Patch, PatchParams};
@@ -20,6 +20,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     let snapshot = context.index.snapshot();
     let Some(object) = snapshot.node_pool(&pool) else {
         context.metrics.forget_node_pool(&pool);
+        let left = snapshot.node_pools.values().filter_map(|pool| pool.metadata.uid.as_deref()).collect();
+        context.facts.retain_pools(&left);
         return Ok(None);
     };
     if !object.spec.template.spec.node_class_ref.is_ours() {
@@ -33,7 +35,14 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     }
     let class = snapshot.node_class(&object.spec.template.spec.node_class_ref.name);
     let errors = validate_node_pool(object);
-    let observed = Observed { errors: &errors, node_class: class.map(Arc::as_ref), counted: Some(&counted) };
+    let changed = class.is_some_and(|class| is_changed(object, class));
+    let registrations = context.facts.registrations(object, changed);
+    let observed = Observed {
+        errors: &errors,
+        node_class: class.map(Arc::as_ref),
+        counted: Some(&counted),
+        registrations: &registrations,
+    };
     context.metrics.node_pool_resources(&pool, base_units(&counted.resources), base_units(&object.spec.limits));
     if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
         let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });

@@ -46,6 +46,7 @@ const NEEDED: &[Kind] = &[
     Kind::MachineDeployment,
     Kind::MachineSet,
     Kind::Machine,
+    Kind::MachineDrainRule,
 ];
 
 /// The operator of one workload cluster.
@@ -159,6 +160,7 @@ impl Operator {
         self.feed_capi::<MachineDeployment>(tasks, Kind::MachineDeployment, of_cluster.clone());
         self.feed_capi::<MachineSet>(tasks, Kind::MachineSet, of_cluster.clone());
         self.feed_capi::<Machine>(tasks, Kind::Machine, of_cluster);
+        tasks.spawn(crate::drain_rules::watch(Arc::clone(&self.context), tasks.stop.clone()));
     }
 
     fn feed<K>(&self, tasks: &mut Tasks, kind: Kind, api: Api<K>, config: Config)

@@ -114,6 +114,12 @@ pub fn must_leave(pod: &Pod, rules: &DrainRules, now: Timestamp) -> bool {
         && rules.of(pod) != Treatment::Skip
 }
 
+/// Whether a pod stays on the node until its end, so that its volumes do as well. A pod that has ended doesn't: its volumes are
+/// detached.
+pub fn stays(pod: &Pod, rules: &DrainRules, now: Timestamp) -> bool {
+    !is_terminal(pod) && !must_leave(pod, rules, now)
+}
+
 struct Leaving<'a> {
     pod: &'a Pod,
     treatment: Treatment,

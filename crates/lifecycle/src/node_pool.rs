@@ -1,6 +1,7 @@
 //! The status of a NodePool: what its nodes add up to, and whether it can be used.
 
 mod count;
+mod registrations;
 
 use jiff::Timestamp;
 use karpenter_capi_api::condition::{self, Condition};
@@ -13,6 +14,7 @@ use karpenter_capi_api::validation::FieldError;
 use crate::conditions::{clipped, listed, root_status};
 
 pub use count::{ClaimTally, Counted, NODES, UnreadableAmount, counted, tally};
+pub use registrations::{Failed, Registrations};
 
 /// Reason of `NodeClassReady`: the node class is being deleted.
 const NODE_CLASS_TERMINATING: &str = "NodeClassTerminating";
@@ -37,6 +39,8 @@ pub struct Observed<'a> {
     pub node_class: Option<&'a ClusterAPINodeClass>,
     /// The sum over its nodes; None while not all nodes and claims are known, since a sum of some would be too low.
     pub counted: Option<&'a Counted>,
+    /// Whether its nodes come up; it must be emptied where [`is_changed`].
+    pub registrations: &'a Registrations,
 }
 
 /// The status that the pool should have, or None if it has it already or isn't ours.
@@ -73,10 +77,7 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
         &node_class(&reference.name, observed.node_class),
     );
     if let Some(class) = observed.node_class {
-        let health = condition::find(&status.conditions, conditions::NODE_REGISTRATION_HEALTHY);
-        let judged = health.is_some_and(|health| health.observed_generation == generation)
-            && status.node_class_observed_generation == class.metadata.generation;
-        if !judged {
+        if is_changed(pool, class) {
             set(
                 &mut status.conditions,
                 conditions::NODE_REGISTRATION_HEALTHY,
@@ -84,6 +85,7 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
             );
         }
         status.node_class_observed_generation = class.metadata.generation;
+        observed.registrations.tell(&mut status.conditions, now, generation);
     }
     let ready = root(&status.conditions);
     set(&mut status.conditions, conditions::READY, &ready);
@@ -92,6 +94,14 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
         status.nodes = Some(counted.nodes);
     }
     (pool.status.is_none() || status != present).then_some(status)
+}
+
+/// Whether pool or node class have changed since the registration health was judged: what was known of it no longer holds.
+pub fn is_changed(pool: &NodePool, class: &ClusterAPINodeClass) -> bool {
+    let Some(status) = &pool.status else { return true };
+    let health = condition::find(&status.conditions, conditions::NODE_REGISTRATION_HEALTHY);
+    health.is_none_or(|health| health.observed_generation != pool.metadata.generation)
+        || status.node_class_observed_generation != class.metadata.generation
 }
 
 /// What a condition is to say.

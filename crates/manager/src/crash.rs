@@ -25,6 +25,7 @@ impl Point {
     /// The write has been answered.
     pub(crate) fn passed(self) {
         let Some(write) = self.0 else { return };
+        tracing::info!("write {write}");
         let limit = std::env::var(AFTER_WRITES).ok().and_then(|text| text.parse::<u64>().ok());
         if limit.is_some_and(|limit| WRITES.fetch_add(1, Ordering::SeqCst) + 1 == limit) {
             tracing::error!("crash point after {write}");

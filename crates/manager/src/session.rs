@@ -91,11 +91,13 @@ impl Session<'_> {
         let mut ending = pin!(end(supervisor, reason, &stop, &give_back));
         loop {
             tokio::select! {
-                next = &mut ending => return Ok(if asked { next.and(Ok(Next::End))? } else { next? }),
-                () = signals.next(), if asked => {
-                    bail!("asked a second time to end: left without waiting for reconciles that are under way")
+                next = &mut ending => return next.map(|next| if asked { Next::End } else { next }),
+                () = signals.next() => {
+                    if asked {
+                        bail!("asked a second time to end: left without waiting for reconciles that are under way");
+                    }
+                    asked = true;
                 }
-                () = signals.next(), if !asked => asked = true,
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch::Receiver;
 use super::picture::{Claim, Picture, Stage};
 use super::render::flow;
 use super::screen::{Line, Style};
-use super::stage::{BATCH, GENERAL, WEB, scale};
+use super::stage::{BATCH, GENERAL, PODS, WEB, scale};
 use crate::objects;
 
 /// How long a state may take to come.
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_mins(3);
 /// How long people may look at a state that has come.
 const LOOK: Duration = Duration::from_secs(4);
 /// Pods of `web` when there is much to do.
-const MUCH_WEB: i32 = 36;
+const MUCH_WEB: i32 = 60;
 /// Pods of `batch` when there is a batch.
 const MUCH_BATCH: i32 = 6;
 
@@ -66,7 +66,9 @@ impl Player {
     /// Waits for the first pods to run, then plays that many acts, or acts without end.
     pub(super) async fn play(&mut self, acts: Option<usize>) -> Result<()> {
         self.hurries = acts.is_some();
-        self.say("The operator starts. 20 pods wait; there is no Node.");
+        self.say(&format!(
+            "The operator starts. {PODS} pods wait; there is no Node."
+        ));
         let picture = self.all_pods_run().await?;
         self.ordinary = of_pool(&picture, GENERAL).len();
         self.say(&format!(
@@ -175,8 +177,8 @@ impl Player {
         claims.extend(of_pool(&before, GENERAL).into_iter().rev().take(spare));
         self.pause().await;
         self.announce(&format!(
-            "Act: the {} NodeClaims of batch and the newest of general are deleted at once.",
-            claims.len()
+            "Act: NodeClaims that nobody needs now, {} of batch and the {spare} newest of general, are deleted at once.",
+            claims.len() - spare
         ));
         let going: BTreeSet<String> = claims.iter().filter_map(|claim| claim.machine.clone()).collect();
         self.delete(&claims).await?;

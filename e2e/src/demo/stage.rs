@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Toleration;
-use kube::{Client, api::DynamicObject};
+use k8s_openapi::api::core::v1::{Pod, Toleration};
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::screen::{Line, Screen, Style};
 use crate::binaries::Binary;
 use crate::hollow::{self, MachineDeploymentOptions, Provider, ProviderOptions};
 use crate::plane::{ControlPlane, Program};
-use crate::{objects, workload};
+use crate::{objects, wait, workload};
 
 /// Namespace of everything.
 pub(super) const NAMESPACE: &str = "default";
@@ -28,6 +29,8 @@ pub(super) const GENERAL: &str = "general";
 pub(super) const BATCH: &str = "batch";
 /// Pods of `web` when nothing much happens.
 pub(super) const WEB: i32 = 12;
+/// Pods at the beginning: 12 of `web`, 6 of `api`, 2 of `cache`.
+pub(super) const PODS: usize = 20;
 /// Variable that names the operator.
 const MANAGER: &str = "KARPENTER_CAPI_MANAGER_BIN";
 /// The CRDs as they are shipped.
@@ -60,7 +63,30 @@ pub(super) async fn set(plane: &ControlPlane, client: &Client) -> Result<Provide
     for deployment in workloads() {
         workload::apply(client, &deployment).await?;
     }
+    all_pods_wait(client).await?;
     Ok(cloud)
+}
+
+/// kube-scheduler has given up on every pod, so that the operator's first batch holds all of them.
+async fn all_pods_wait(client: &Client) -> Result<()> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
+    wait::eventually("all pods wait for a Node", Duration::from_mins(1), async || {
+        let pods = api.list(&ListParams::default()).await?;
+        let waiting = pods.iter().filter(|pod| is_unschedulable(pod)).count();
+        ensure!(waiting == PODS, "{waiting} of {PODS} wait");
+        Ok(())
+    })
+    .await
+}
+
+fn is_unschedulable(pod: &Pod) -> bool {
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| {
+        condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable")
+    })
 }
 
 fn machine_deployments() -> Vec<MachineDeploymentOptions> {

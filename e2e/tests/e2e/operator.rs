@@ -1,8 +1,15 @@
 //! The operator against a real control plane and real Cluster API controllers.
 
+mod audit;
 mod bad_input;
 mod crash;
 mod crash_points;
+mod launch;
+mod leadership;
 mod main_job;
+mod outage;
+mod process;
 pub(crate) mod stage;
+mod termination;
+mod two_clusters;
 mod unavailable;

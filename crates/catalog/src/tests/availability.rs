@@ -59,6 +59,8 @@ fn what_is_being_deleted_makes_no_machines() {
     );
 }
 
+// karpenter-provider-cluster-api: the maximum size is checked for each claim before they are batched, so five claims at once make six of
+// two. Claims on their way count here; within one pass `scheduling` shares the headroom, and the ledger enters no further.
 #[test]
 fn the_maximum_size_leaves_headroom_until_it_is_reached() {
     let sized = |replicas: i32, annotations: &[(&str, &str)]| {

@@ -139,6 +139,7 @@ fn case_38_processors_are_a_quantity() {
     }
 }
 
+// karpenter-provider-cluster-api: a MachineDeployment without maxPods fits no pod at all.
 #[test]
 fn case_39_pods_are_110_unless_a_whole_number_is_given() {
     assert_eq!(entry(&with_capacity("a", &[])).instance_type.capacity.pods(), 110);

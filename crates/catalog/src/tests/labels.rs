@@ -1,4 +1,6 @@
 use super::*;
+use karpenter_capi_model::requirements::Requirements;
+use std::collections::BTreeSet;
 
 #[test]
 fn case_37_only_managed_template_labels_reach_the_node() {
@@ -159,6 +161,7 @@ fn case_121_a_long_name_becomes_a_short_and_unique_instance_type() {
     assert_ne!(one.instance_type.name, two.instance_type.name);
 }
 
+// karpenter-provider-cluster-api: instance types of one label in several zones have one name, so that the claims of all zones but one drift.
 #[test]
 fn two_machine_deployments_of_one_type_stay_two() {
     let labelled = |name| {
@@ -170,4 +173,27 @@ fn two_machine_deployments_of_one_type_stay_two() {
     let (one, two) = (labelled("a"), labelled("b"));
     assert_eq!(one.instance_type_label(), two.instance_type_label());
     assert_ne!(one.instance_type.name, two.instance_type.name);
+}
+
+// karpenter-provider-cluster-api: karpenter.sh/capacity-type=spot in the labels annotation can never be launched, as its offering says
+// on-demand.
+#[test]
+fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
+    let found = entry(&with_capacity("a", &[("labels", "karpenter.sh/capacity-type=spot")]));
+    assert_eq!((code(&found), found.capacity_type()), (None, "spot"));
+    let offering = &found.instance_type.offerings[0];
+    let spot = Requirements::from_labels(&[(keys::CAPACITY_TYPE.to_owned(), "spot".to_owned())].into());
+    assert!(offering.requirements.intersects(&spot).is_ok());
+    assert!(found.instance_type.requirements.compatible(&spot, &BTreeSet::new()).is_ok());
+}
+
+// karpenter-provider-cluster-api: the opt-in label in the template, too, as its design page asks for, makes Machines that are born
+// claimed and types that nothing is compatible with.
+#[test]
+fn the_opt_in_label_in_the_template_changes_nothing_for_pools_that_do_not_mention_it() {
+    let found = entry(&deployment("a", |object| {
+        object["spec"]["template"]["metadata"]["labels"] = json!({"node.cluster.x-k8s.io/karpenter-member": ""});
+    }));
+    assert_eq!(code(&found), None);
+    assert!(found.instance_type.offerings[0].unavailable.is_none());
 }

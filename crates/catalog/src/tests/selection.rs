@@ -1,5 +1,6 @@
 use super::*;
 
+// karpenter-provider-cluster-api: with a selector the opt-in label is no longer asked for.
 #[test]
 fn a_node_class_takes_members_and_its_selector_only_narrows() {
     let class = |selector: Value| -> ClusterAPINodeClass {

@@ -6,7 +6,8 @@ use crate::error::{Attempt, Error, is_not_found};
 use crate::facts::Lesson;
 use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment};
-use karpenter_capi_api::names::{annotations, finalizers, managers};
+use karpenter_capi_api::names::{annotations, managers};
+use karpenter_capi_lifecycle::claim::finalizer_patch;
 use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, MachineRef, Waiting, Write};
 use karpenter_capi_model::name::NamespacedName;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -138,13 +139,11 @@ async fn delete_machine(context: &Context, machine: &MachineRef) -> Result<(), E
 /// Takes only our finalizer off, by a patch of the metadata: a whole update would send the immutable spec, too.
 pub(crate) async fn finish_claim(context: &Context, claim: &ClaimRef) -> Result<(), Error> {
     let Some(present) = context.index.snapshot().node_claim(&claim.name).cloned() else { return Ok(()) };
-    let mut left = present.metadata.finalizers.clone().unwrap_or_default();
-    left.retain(|finalizer| finalizer != finalizers::TERMINATION);
-    if present.metadata.finalizers.as_ref().is_none_or(|before| before.len() == left.len()) {
+    // A claim of that name which came later has another UID.
+    if present.metadata.uid.as_deref() != Some(claim.uid.as_str()) {
         return Ok(());
     }
-    let version = &present.metadata.resource_version;
-    let patch = json!({ "metadata": { "uid": claim.uid, "resourceVersion": version, "finalizers": left } });
+    let Some(patch) = finalizer_patch(&present, false) else { return Ok(()) };
     let params = PatchParams { field_manager: Some(managers::TERMINATION.to_owned()), ..PatchParams::default() };
     match context.node_claims().patch(&claim.name, &params, &Patch::Merge(&patch)).await {
         Ok(_) => {

@@ -1,5 +1,6 @@
 //! A deleted claim: its Node is drained through the eviction API; what it holds is given back by the ledger.
 
+use super::evict::evict;
 use super::{machine_of, nodes_of, wait, write_status};
 use crate::context::Context;
 use crate::error::{Attempt, Error, is_not_found};
@@ -7,15 +8,14 @@ use crate::queue::Outcome;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use karpenter_capi_api::capi::Machine;
-use karpenter_capi_api::names::{annotations, finalizers, managers};
+use karpenter_capi_api::names::{annotations, conditions, finalizers, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::snapshot::Snapshot;
-use karpenter_capi_lifecycle::claim::{Terminating, blocking_attachments, terminate as decide};
-use karpenter_capi_lifecycle::drain::{Drain, PodRef};
+use karpenter_capi_lifecycle::claim::{Notice, Terminating, Termination, blocking_attachments, terminate as decide};
+use karpenter_capi_lifecycle::drain::{Budgets, DrainRules, UnreadableRule};
 use karpenter_capi_lifecycle::ledger::{ClaimRef, assigned};
 use karpenter_capi_model::name::NamespacedName;
-use kube::Api;
-use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use kube::core::Resource;
 use serde_json::json;
 use std::sync::Arc;
@@ -33,9 +33,14 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
     let machine = machine_of(context, claim);
     let node = node_of(context, claim, machine.as_deref());
     let snapshot = context.index.snapshot();
-    let pods = node.as_deref().map(|node| pods_on(&snapshot, node)).unwrap_or_default();
     let now = Timestamp::now();
-    let attachments = node.as_deref().map(|node| attachments(&snapshot, node, &pods, now)).unwrap_or_default();
+    let pods = node.as_deref().map(|node| pods_on(&snapshot, node)).unwrap_or_default();
+    let rules = drain_rules(context, &snapshot, machine.as_deref());
+    let attachments = match (node.as_deref(), &rules) {
+        (Some(node), Ok(rules)) => attachments(&snapshot, node, &pods, rules, now),
+        (Some(node), Err(_)) => attachments(&snapshot, node, &pods, &DrainRules::default(), now),
+        (None, _) => vec![],
+    };
     let termination = decide(&Terminating {
         now,
         claim,
@@ -43,7 +48,18 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
         node: node.as_deref(),
         pods: &pods,
         volume_attachments: &attachments,
+        rules: rules.as_ref(),
+        budgets: &Budgets::of(snapshot.pod_disruption_budgets.values().map(Arc::as_ref)),
     });
+    if !is_known(claim) {
+        // Its pods need another place from now on.
+        context.trigger.anything();
+    }
+    apply(context, claim, node.as_deref(), termination, now).await
+}
+
+/// Writes what was decided, in this order: see `is_drained` of the pure steps.
+async fn apply(context: &Context, claim: &NodeClaim, node: Option<&Node>, termination: Termination, now: Timestamp) -> Outcome {
     if let Some(deadline) = termination.deadline {
         write_deadline(context, claim, deadline).await?;
     }
@@ -53,19 +69,75 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
         match crate::node::patch(context, change).await {
             Ok(_) => {}
             Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("taint Node {}", change.node)),
+            Err(error) => return Err(error).attempt(|| format!("patch Node {}", change.node)),
+        }
+        // The ledger looks at the Node as well, and nobody else tells it.
+        if let Some(deployment) = assigned(claim) {
+            context.queues.machine_deployments.add(deployment);
         }
     }
-    evict(context, claim, &termination.drain, now).await?;
-    if let Some(node) = node.filter(|_| !drained_before && context.index.snapshot().node_claim(&crate::context::name(claim)).is_some_and(|claim| is_drained(claim))) {
-        context.metrics.node_drained(&node);
+    let deadline = termination.deadline.or_else(|| written_deadline(claim));
+    let (refused, again) = evict(context, claim, &termination.drain, deadline, now).await?;
+    let mut notices = termination.notices;
+    add_refusals(&mut notices, &refused);
+    tell(context, claim, node, notices).await;
+    if let Some(node) = node
+        && !drained_before
+        && context.index.snapshot().node_claim(&crate::context::name(claim)).is_some_and(|claim| is_drained(claim))
+    {
+        context.metrics.node_drained(node);
     }
-    Ok(termination.look_again.map(wait))
+    let again = again.filter(|_| termination.look_again.is_some());
+    Ok(again.into_iter().chain(termination.look_again).min().map(wait))
+}
+
+/// The API server's words beside what was known before: events of one reason about one object become one.
+fn add_refusals(notices: &mut Vec<Notice>, refused: &[String]) {
+    const REASON: &str = "FailedDraining";
+    if refused.is_empty() {
+        return;
+    }
+    let words = refused.join("; ");
+    match notices.iter_mut().find(|notice| notice.reason == REASON) {
+        Some(notice) => notice.message = format!("{}; {words}", notice.message),
+        None => notices.push(Notice { warning: true, reason: REASON, message: format!("Failed to drain node, {words}") }),
+    }
+}
+
+/// On the claim and on its Node: people look at either.
+async fn tell(context: &Context, claim: &NodeClaim, node: Option<&Node>, notices: Vec<Notice>) {
+    let about = std::iter::once(claim.object_ref(&())).chain(node.map(|node| node.object_ref(&())));
+    for about in about {
+        for notice in &notices {
+            if notice.warning {
+                context.events.warning(&about, notice.reason, notice.message.clone()).await;
+            } else {
+                context.events.normal(&about, notice.reason, notice.message.clone()).await;
+            }
+        }
+    }
+}
+
+/// The rules that apply to the claim's Machine.
+fn drain_rules(context: &Context, snapshot: &Snapshot, machine: Option<&Machine>) -> Result<DrainRules, UnreadableRule> {
+    let rules = snapshot.machine_drain_rules.values().map(Arc::as_ref);
+    let namespaces = snapshot.namespaces.values().map(Arc::as_ref);
+    DrainRules::of_machine(rules, machine, context.cluster().as_deref(), namespaces)
+}
+
+/// Whether the claim's end was seen before.
+fn is_known(claim: &NodeClaim) -> bool {
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    karpenter_capi_api::condition::find(all, conditions::DRAINED).is_some()
+}
+
+fn written_deadline(claim: &NodeClaim) -> Option<Timestamp> {
+    claim.metadata.annotations.as_ref()?.get(annotations::NODECLAIM_TERMINATION_TIMESTAMP)?.parse().ok()
 }
 
 fn is_drained(claim: &NodeClaim) -> bool {
-    let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    karpenter_capi_api::condition::is_true(conditions, karpenter_capi_api::names::conditions::DRAINED)
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    karpenter_capi_api::condition::is_true(all, conditions::DRAINED)
 }
 
 /// The Node: by the Machine's word, which also holds before the claim was registered, else by provider ID.
@@ -79,7 +151,7 @@ fn pods_on<'a>(snapshot: &'a Snapshot, node: &Node) -> Vec<&'a Pod> {
     snapshot.pods.values().map(|pod| &pod.object).filter(on_node).collect()
 }
 
-fn attachments(snapshot: &Snapshot, node: &Node, pods: &[&Pod], now: Timestamp) -> Vec<String> {
+fn attachments(snapshot: &Snapshot, node: &Node, pods: &[&Pod], rules: &DrainRules, now: Timestamp) -> Vec<String> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let of_node: Vec<(String, String)> = snapshot
         .volume_attachments
@@ -90,7 +162,7 @@ fn attachments(snapshot: &Snapshot, node: &Node, pods: &[&Pod], now: Timestamp) 
             Some((crate::context::name(attachment.as_ref()), volume))
         })
         .collect();
-    blocking_attachments(&of_node, pods, |pod| volumes_of(snapshot, pod), now)
+    blocking_attachments(&of_node, pods, rules, |pod| volumes_of(snapshot, pod), now)
 }
 
 /// The PersistentVolumes behind a pod's claims.
@@ -116,66 +188,6 @@ async fn write_deadline(context: &Context, claim: &NodeClaim, deadline: Timestam
     let patched = patched.attempt(|| format!("write the termination deadline of NodeClaim {name}"))?;
     context.index.assume(patched, Timestamp::now());
     Ok(())
-}
-
-async fn evict(context: &Context, claim: &NodeClaim, drain: &Drain, now: Timestamp) -> Result<(), Error> {
-    for (pod, grace) in &drain.delete {
-        delete_pod(context, pod, *grace).await?;
-    }
-    let mut refused = Vec::new();
-    for pod in &drain.evict {
-        refused.extend(evict_pod(context, pod).await?.map(|why| format!("{}/{}: {why}", pod.namespace, pod.name)));
-    }
-    let blocked = drain.blocking.iter().map(|pod| format!("{}/{}: may not be disrupted (karpenter.sh/do-not-disrupt)", pod.namespace, pod.name));
-    refused.extend(blocked);
-    if !refused.is_empty() {
-        let message = format!("Failed to drain node: {}", refused.join("; "));
-        context.events.warning(&claim.object_ref(&()), "FailedDraining", message).await;
-    }
-    if !drain.delete.is_empty() {
-        tracing::info!(claim = crate::context::name(claim), pods = drain.delete.len(), at = %now, "deleted pods past their deadline");
-    }
-    Ok(())
-}
-
-/// Returns the API server's words where a budget refuses it for now.
-async fn evict_pod(context: &Context, pod: &PodRef) -> Result<Option<String>, Error> {
-    let pods: Api<Pod> = Api::namespaced(context.workload.clone(), &pod.namespace);
-    let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
-    let delete_options = Some(DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() });
-    let params = EvictParams { delete_options, ..EvictParams::default() };
-    match pods.evict(&pod.name, &params).await {
-        Ok(_) => {
-            context.metrics.eviction_requested(200);
-            tracing::info!(pod = %format!("{}/{}", pod.namespace, pod.name), "evicted pod");
-            Ok(None)
-        }
-        Err(kube::Error::Api(status)) => {
-            context.metrics.eviction_requested(status.code);
-            match status.code {
-                // Gone, or another pod of that name by now.
-                404 | 409 => Ok(None),
-                // A budget; 500 is what two budgets over one pod give.
-                429 | 500 => Ok(Some(status.message.clone())),
-                _ => Err(kube::Error::Api(status)).attempt(|| format!("evict Pod {}/{}", pod.namespace, pod.name)),
-            }
-        }
-        Err(error) => Err(error).attempt(|| format!("evict Pod {}/{}", pod.namespace, pod.name)),
-    }
-}
-
-async fn delete_pod(context: &Context, pod: &PodRef, grace: i64) -> Result<(), Error> {
-    let pods: Api<Pod> = Api::namespaced(context.workload.clone(), &pod.namespace);
-    let preconditions = Preconditions { uid: Some(pod.uid.clone()), resource_version: None };
-    let params = DeleteParams {
-        grace_period_seconds: Some(u32::try_from(grace).unwrap_or(1)),
-        preconditions: Some(preconditions),
-        ..DeleteParams::default()
-    };
-    match pods.delete(&pod.name, &params).await {
-        Err(error) if is_not_found(&error) => Ok(()),
-        result => result.attempt(|| format!("delete Pod {}/{}", pod.namespace, pod.name)).map(drop),
-    }
 }
 
 async fn release_unassigned(context: &Context, claim: &NodeClaim) -> Outcome {

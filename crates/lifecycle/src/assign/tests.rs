@@ -70,3 +70,25 @@ fn where_nothing_serves_each_reason_is_told() {
     assert!(told.contains("default/small: cpu") && told.contains("default/paused: paused is paused"), "{told}");
     assert!(chosen(&claim(&json!([]), "4"), &[]).unwrap_err().contains("selects no MachineDeployment"));
 }
+
+// karpenter-provider-cluster-api: scheduling lets a MachineDeployment with a label serve that no pool mentions, and launching refuses
+// it: InsufficientCapacity in a loop.
+#[test]
+fn a_label_that_no_requirement_mentions_keeps_a_machine_deployment_from_nothing() {
+    let mut racked = (*instance_type("a", 8, Some(1), false)).clone();
+    let labels = [("example.com/rack".to_owned(), "r1".to_owned()), ("node.cluster.x-k8s.io/karpenter-member".to_owned(), String::new())];
+    racked.requirements = Requirements::from_labels(&labels.into());
+    let types = [Arc::new(racked)];
+    assert_eq!(chosen(&claim(&json!([]), "1"), &types).unwrap(), "default/a");
+    let rack = |value: &str| json!([{"key": "example.com/rack", "operator": "In", "values": [value]}]);
+    let known = ["example.com/rack".to_owned()].into();
+    assert!(assign(&claim(&rack("r1"), "1"), &types, &known).is_ok());
+    assert!(assign(&claim(&rack("r2"), "1"), &types, &known).is_err());
+}
+
+// karpenter-provider-cluster-api: the first by name is taken, whatever it costs.
+#[test]
+fn the_cheapest_is_taken_and_not_the_first_by_name() {
+    let types = [instance_type("a", 8, Some(9), false), instance_type("z", 8, Some(1), false)];
+    assert_eq!(chosen(&claim(&json!([]), "1"), &types).unwrap(), "default/z");
+}

@@ -95,7 +95,7 @@ pub(super) fn trouble(machine: &Machine) -> Option<Trouble> {
     Some(Trouble { failure, reason, message })
 }
 
-/// What clouds say when they have no machine, or permit no more of them. Throttling ("rate exceeded", "RequestLimitExceeded") is no
+/// What clouds say when they have no machine, or permit no more of them. Throttling ("rate exceeded", `RequestLimitExceeded`) is no
 /// lack of capacity: it passes.
 const LACK_OF_CAPACITY: &[&str] = &[
     "insufficientcapacity",

@@ -115,7 +115,7 @@ fn launch(observed: &Observed<'_>, step: &mut Step) {
         set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
     } else if let Some(trouble) = trouble(machine) {
         // False, so that the transition time tells since when: see TROUBLE_GRACE.
-        let message = told(machine, &trouble.message);
+        let message = in_words(machine, &trouble.message);
         set(observed, step, conditions::LAUNCHED, FALSE, &trouble.reason, &message);
     } else {
         let (reason, message) = provisioning(machine);
@@ -131,13 +131,13 @@ fn provisioning(machine: &Machine) -> (String, String) {
     match told {
         Some(condition) => {
             let reason = if condition.reason.is_empty() { reasons::LAUNCH_FAILED } else { &condition.reason };
-            (reason.to_owned(), told(machine, &condition.message))
+            (reason.to_owned(), in_words(machine, &condition.message))
         }
         None => ("MachineProvisioning".to_owned(), format!("Machine {name} has no infrastructure yet")),
     }
 }
 
-fn told(machine: &Machine, words: &str) -> String {
+fn in_words(machine: &Machine, words: &str) -> String {
     let words: String = words.chars().take(300).collect();
     format!("Machine {}: {words}", machine.metadata.name.as_deref().unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! From deleted to drained.
 
-use crate::drain::{Budgets, Drain, DrainRules, MIN_DRAIN_TIME, PodRef, UnreadableRule, drain, must_leave};
+use crate::drain::{Budgets, Drain, DrainRules, MIN_DRAIN_TIME, PodRef, UnreadableRule, drain, stays};
 use crate::node::{self, NodeChange};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -268,7 +268,7 @@ pub fn blocking_attachments(
     volume_of: impl Fn(&Pod) -> Vec<String>,
     now: Timestamp,
 ) -> Vec<String> {
-    let staying: Vec<String> = pods.iter().filter(|pod| !must_leave(pod, rules, now)).flat_map(|pod| volume_of(pod)).collect();
+    let staying: Vec<String> = pods.iter().filter(|pod| stays(pod, rules, now)).flat_map(|pod| volume_of(pod)).collect();
     let blocking = attachments.iter().filter(|(_, volume)| !staying.contains(volume));
     let mut blocking: Vec<String> = blocking.map(|(name, volume)| format!("{name} ({volume})")).collect();
     blocking.sort();

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets, to say which of them holds a pod.
+//! Budgets of pods (`PodDisruptionBudget`), to say which of them holds a pod.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -31,7 +31,7 @@ impl<'a> Budgets<'a> {
         match covering.as_slice() {
             [] => None,
             [only] => {
-                let allowed = only.status.as_ref().map_or(0, |status| status.disruptions_allowed);
+                let allowed = only.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0);
                 (allowed <= 0).then(|| format!("is protected by PodDisruptionBudget {}", name(only)))
             }
             // The eviction API refuses such a pod whatever the budgets allow.

@@ -81,9 +81,9 @@ pub(super) fn forget(observed: &Observed<'_>, step: &mut Step) {
     }
 }
 
-/// Claims that are deleted and leave their Machine behind; one without a Machine leaves by the ordinary way. A Machine that somebody
-/// deletes meanwhile isn't ours any more, and Cluster API makes it anew.
+/// Claims that are deleted and leave their Machine behind, once nothing of ours is on the Node; one without a Machine leaves by the
+/// ordinary way. A Machine that somebody deletes meanwhile isn't ours any more, and Cluster API makes it anew.
 fn released<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimView> {
     let bound = |claim: &&ClaimView| observed.machine_of(claim).is_some();
-    observed.claims.iter().filter(|claim| claim.deleting && claim.keeps_machine).filter(bound)
+    observed.claims.iter().filter(|claim| claim.deleting && claim.keeps_machine && claim.drained).filter(bound)
 }

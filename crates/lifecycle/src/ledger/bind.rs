@@ -1,7 +1,7 @@
 //! One Machine, one claim: first the claim onto the Machine, with the hook; then the Machine onto the claim.
 
 use super::observed::{ClaimView, MachineView, count};
-use super::{MACHINE_MAY_PRECEDE_CLAIM, Observed, Step, Write};
+use super::{ClaimRef, Entry, MACHINE_MAY_PRECEDE_CLAIM, Observed, Step, Write};
 use std::cmp::Reverse;
 
 /// Appends the bindings that are due.
@@ -13,7 +13,8 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
     renew_hooks(observed, step);
     let mut machines = bindable(observed);
     // Never more than live − floor: the rest is not ours, whoever made it.
-    let ours = count(observed.machines.iter().filter(|machine| !machine.deleting && machine.claim.is_some()));
+    let counted = |owner: &ClaimRef| deployment.ledger.contains(&Entry::of_uid(&owner.uid));
+    let ours = count(observed.machines.iter().filter(|machine| !machine.deleting && machine.claim.as_ref().is_some_and(counted)));
     let mut room = observed.live() - deployment.floor() - ours;
     for claim in waiting(observed) {
         if room <= 0 {
@@ -22,14 +23,16 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
         let Some(position) = position(observed, &machines, claim) else { continue };
         let machine = machines.remove(position);
         step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
-        step.writes.push(Write::RecordMachine { claim: claim.claim.clone(), machine: machine.machine.name.clone() });
+        if !claim.orphan {
+            step.writes.push(Write::RecordMachine { claim: claim.claim.clone(), machine: machine.machine.name.clone() });
+        }
         room -= 1;
     }
 }
 
 /// A Machine that carries a claim which doesn't name it: the second half of a binding that was cut off.
 pub(super) fn record(observed: &Observed<'_>, step: &mut Step) {
-    for claim in observed.claims {
+    for claim in observed.claims.iter().filter(|claim| !claim.orphan) {
         if let Some(machine) = observed.machine_of(claim)
             && claim.machine.as_ref() != Some(&machine.machine.name)
         {
@@ -51,7 +54,7 @@ fn renew_hooks(observed: &Observed<'_>, step: &mut Step) {
 fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
     let set_age = |machine: &MachineView| {
         let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
-        set.map(|set| (set.created, set.name.clone()))
+        set.map(|set| (set.revision, set.created, set.name.clone()))
     };
     let mut machines: Vec<_> =
         observed.machines.iter().filter(|machine| machine.claim.is_none() && !machine.deleting).collect();

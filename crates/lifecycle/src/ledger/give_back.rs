@@ -55,7 +55,12 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
         return false;
     }
     // Also after a deletion of ours somebody may have scaled down, and have got this Machine for it: the number is his then.
-    let lowered = remakes(observed, deployment.replicas).clamp(0, count(due.iter()));
+    let lowered = remakes(observed, |machine| !machine.deleting).clamp(0, count(due.iter()));
+    // A MachineSet that doesn't know of a deletion yet would take another Machine for it.
+    if lowered > 0 && remakes(observed, |machine| !machine.deleting || !machine.acknowledged) < lowered {
+        step.look_again = Some(LOOK_AGAIN);
+        return false;
+    }
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], due.iter().map(|(_, claim)| &claim.entry)),
@@ -66,13 +71,15 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     true
 }
 
-/// How many Machines Cluster API would make at that number beyond those that claims still wait for: each is the replacement of a
-/// Machine that somebody deleted. None is due where somebody scaled down, and took our Machine by that.
-fn remakes(observed: &Observed<'_>, replicas: i64) -> i64 {
-    let floor = observed.machine_deployment.map_or(0, super::observed::MachineDeploymentView::floor).max(0);
+/// How many Machines Cluster API will make beside those that stay, and beyond those that claims still wait for: each is the
+/// replacement of a Machine that is going. None is due where somebody scaled down, and got our Machine by that.
+fn remakes(observed: &Observed<'_>, stays: fn(&MachineView) -> bool) -> i64 {
+    let Some(deployment) = observed.machine_deployment else { return 0 };
     let unowned = count(observed.machines.iter().filter(|machine| !machine.deleting && machine.claim.is_none()));
-    let unserved = (count(unbound_entries(observed)) - (unowned - floor).max(0)).max(0);
-    replicas - observed.live() - unserved
+    let unserved = (count(unbound_entries(observed)) - (unowned - deployment.floor().max(0)).max(0)).max(0);
+    let all = deployment.replicas - count(observed.machines.iter().filter(|machine| stays(machine))) - unserved;
+    // Of several MachineSets only the oldest is lowered: beyond what it wants itself, lowering would take one that stays.
+    observed.vacant_in_oldest(stays).map_or(all, |vacant| vacant.min(all))
 }
 
 /// Deletes the Machines of claims that are drained. Returns whether the MachineDeployment is to be paused for one of them.

@@ -2,7 +2,7 @@
 
 use super::bind::unbound_entries;
 use super::observed::{ClaimView, count};
-use super::{LEAVE_AFTER_REST, Observed, Step, Write};
+use super::{LEAVE_AFTER_REST, Observed, Step, Waiting, Write};
 
 /// Lets entries of ending claims out for which no Machine was made. Returns whether there were any.
 ///
@@ -28,6 +28,12 @@ pub(super) fn leave(observed: &Observed<'_>, step: &mut Step) -> bool {
     }
     let missing = (deployment.replicas - observed.live()).max(0);
     let lowered = missing.min(count(leaving.iter()));
+    // Of several MachineSets the oldest is lowered, where it may be another that has yet to make its Machine.
+    if lowered > observed.vacant_in_oldest(|machine| !machine.deleting).unwrap_or(missing) {
+        let message = format!("MachineDeployment {} still has Machines of an older revision, which would go first", deployment.name);
+        step.waiting.extend(leaving.iter().map(|claim| Waiting { claim: claim.claim.clone(), message: message.clone() }));
+        return false;
+    }
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], leaving.iter().map(|claim| &claim.entry)),

@@ -72,6 +72,8 @@ pub struct MachineSetView {
     pub resource_version: String,
     /// When it was made: Cluster API lowers the oldest first.
     pub created: Timestamp,
+    /// Cluster API's number of the revision: the highest is the present template's, also when that went back to an older one.
+    pub revision: i64,
     /// `spec.replicas`.
     pub replicas: i64,
     /// `status.replicas`: Machines that it counts, deleting ones included.
@@ -177,9 +179,9 @@ impl Observed<'_> {
             && self.machine_sets.iter().map(|set| set.status_replicas).sum::<i64>() == self.live()
     }
 
-    /// The youngest MachineSet.
+    /// The MachineSet of the present template.
     pub(super) fn newest_set(&self) -> Option<&MachineSetView> {
-        self.machine_sets.iter().max_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)))
+        self.machine_sets.iter().max_by_key(|set| (set.revision, set.created, set.name.as_str()))
     }
 
     /// The claim's entry is in the ledger.
@@ -194,7 +196,9 @@ impl Observed<'_> {
 
     /// A roll-out by Cluster API is under way: whatever we lower, it decides which Machines go.
     pub(super) fn rolling_out(&self) -> bool {
-        self.machine_deployment.is_some_and(|deployment| deployment.rolling_update) && self.several_revisions()
+        let newest = self.newest_set().map(|set| set.name.as_str());
+        let older = || self.machine_sets.iter().any(|set| newest != Some(set.name.as_str()) && self.populated(set));
+        self.machine_deployment.is_some_and(|deployment| deployment.rolling_update) && older()
     }
 
     /// Whether lowering by one takes this very Machine, once it is deleting: no roll-out, and it is in the oldest MachineSet with
@@ -206,12 +210,21 @@ impl Observed<'_> {
         if !self.several_revisions() {
             return true;
         }
-        let oldest = self
-            .machine_sets
-            .iter()
-            .filter(|set| set.replicas > 0)
-            .min_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
-        oldest.is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
+        self.oldest_set().is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
+    }
+
+    /// The MachineSet with replicas that is lowered first: the oldest, that of the present template last.
+    pub(super) fn oldest_set(&self) -> Option<&MachineSetView> {
+        let newest = self.newest_set().map(|set| set.name.as_str());
+        let wanting = self.machine_sets.iter().filter(|set| set.replicas > 0);
+        wanting.min_by_key(|set| (newest == Some(set.name.as_str()), set.created, set.name.as_str()))
+    }
+
+    /// Of several MachineSets: how many Machines that stay are missing in the one that is lowered first.
+    pub(super) fn vacant_in_oldest(&self, stays: fn(&MachineView) -> bool) -> Option<i64> {
+        let set = self.oldest_set().filter(|_| self.several_revisions())?;
+        let its_own = self.machines.iter().filter(|machine| machine.machine_set.as_ref() == Some(&set.name) && stays(machine));
+        Some(set.replicas - count(its_own))
     }
 
     fn populated(&self, set: &MachineSetView) -> bool {

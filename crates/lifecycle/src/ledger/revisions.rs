@@ -4,7 +4,7 @@
 //! lowered with the Machine marked, and one patch then sets ledger and number and ends the pause. Measured on Cluster API 1.14. The
 //! annotation that notes what the pause is for lets a restart go on from there; a pause without it is somebody else's.
 
-use super::observed::{ClaimView, MachineDeploymentView, MachineView, OwnPause};
+use super::observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView, OwnPause};
 use super::{Observed, Step, Write};
 use jiff::SignedDuration;
 
@@ -48,25 +48,36 @@ pub(super) fn under_own_pause(observed: &Observed<'_>, step: &mut Step) -> bool 
             } else if set.replicas > pause.target + 1 {
                 // It has moved the number before it saw the pause: the target is no longer by one less.
                 end(observed, deployment, None, step);
-            } else if !machine.deleting && !machine.marked {
-                step.writes.push(Write::MarkMachine { machine: machine.machine.clone() });
             } else if set.replicas > pause.target {
-                step.writes.push(Write::ScaleMachineSet {
-                    name: set.name.clone(),
-                    resource_version: set.resource_version.clone(),
-                    replicas: pause.target,
-                });
+                lower(machine, set, pause, step);
             } else if machine.deleting {
                 end(observed, deployment, Some(machine), step);
-            } else if set.observed && let Some(other) = going_in(observed, &set.name).next() {
-                // Somebody deleted another one, which was taken in its place: that one is given back now, and this one next time.
-                end(observed, deployment, Some(other).filter(|other| may_leave(observed, other)), step);
+            } else if set.observed {
+                // It is content without taking this one: somebody deleted another, which was taken in its place, and which is given
+                // back now if it may leave. This one's turn comes again.
+                let other = going_in(observed, &set.name).find(|other| may_leave(observed, other));
+                end(observed, deployment, other, step);
             }
         }
         // Somebody lifted the pause, or what it was for is gone: the ordinary rules hold again.
         _ => end(observed, deployment, None, step),
     }
     true
+}
+
+/// Lowers the MachineSet, once it is sure to take that Machine.
+fn lower(machine: &MachineView, set: &MachineSetView, pause: &OwnPause, step: &mut Step) {
+    if machine.deleting && !machine.acknowledged {
+        // Somebody deleted it, and its MachineSet may not know yet: it would take another.
+    } else if !machine.deleting && !machine.marked {
+        step.writes.push(Write::MarkMachine { machine: machine.machine.clone() });
+    } else {
+        step.writes.push(Write::ScaleMachineSet {
+            name: set.name.clone(),
+            resource_version: set.resource_version.clone(),
+            replicas: pause.target,
+        });
+    }
 }
 
 /// Machines of that MachineSet that are going.

@@ -1,8 +1,12 @@
 use super::*;
 use jiff::Timestamp;
 
+mod adoption;
+mod defects;
 mod explore;
 mod model;
+mod pauses;
+mod roll_outs;
 mod scenarios;
 mod walk;
 mod world;

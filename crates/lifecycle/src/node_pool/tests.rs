@@ -5,6 +5,7 @@ use karpenter_capi_api::v1::NodeClaim;
 use serde_json::{Value, json};
 
 const NOON: &str = "2026-01-05T12:00:00Z";
+static NO_RESULTS: std::sync::LazyLock<Registrations> = std::sync::LazyLock::new(Registrations::default);
 const LATER: &str = "2026-01-05T13:00:00Z";
 
 fn at(time: &str) -> Timestamp {
@@ -81,6 +82,7 @@ fn observed<'a>(errors: &'a [FieldError], node_class: Option<&'a ClusterAPINodeC
         errors,
         node_class,
         counted: None,
+        registrations: &NO_RESULTS,
     }
 }
 
@@ -270,6 +272,7 @@ fn a_status_that_is_right_already_is_not_written_again() {
         errors: &[],
         node_class: Some(&class),
         counted: Some(&counted),
+        registrations: &NO_RESULTS,
     };
     pool.status = desired_status(&pool, &observed, at(NOON));
     assert_eq!(pool.status.as_ref().unwrap().nodes, Some(1));
@@ -425,4 +428,52 @@ fn a_pool_of_another_karpenter_is_left_alone() {
         pool.spec.template.spec.node_class_ref.kind = kind.to_owned();
         assert_eq!(desired_status(&pool, &observed(&[], None), at(NOON)), None);
     }
+}
+
+/// The pool after each of these results, in this order; the first pass has written its status.
+fn health_after(results: &[bool]) -> (String, String, String) {
+    let class = class("True", "");
+    let mut pool = pool();
+    pool.status = desired_status(&pool, &observed(&[], Some(&class)), at(NOON));
+    let mut registrations = Registrations::default();
+    for (index, success) in results.iter().enumerate() {
+        if *success {
+            registrations.succeeded();
+        } else {
+            let message = format!("failure {index}");
+            registrations.failed(Failed { reason: "RegistrationFailed".to_owned(), message });
+        }
+    }
+    let seen = Observed { registrations: &registrations, ..observed(&[], Some(&class)) };
+    let status = desired_status(&pool, &seen, at(LATER)).or(pool.status).unwrap();
+    let health = find(&status, "NodeRegistrationHealthy");
+    (health.status.clone(), health.reason.clone(), health.message.clone())
+}
+
+#[test]
+fn a_pool_is_unhealthy_when_two_of_its_last_four_nodes_did_not_come_up() {
+    assert_eq!(health_after(&[]).0, "Unknown");
+    assert_eq!(health_after(&[true]).0, "True");
+    assert_eq!(health_after(&[false]).0, "True", "one failure of four is not half");
+    let told = health_after(&[true, false, true, false]);
+    assert_eq!(told, ("False".to_owned(), "RegistrationFailed".to_owned(), "failure 3".to_owned()));
+    assert_eq!(health_after(&[false, false, true, true, true]).0, "True", "only four results are remembered");
+}
+
+#[test]
+fn registration_health_survives_a_restart_by_its_condition() {
+    let healthy: Vec<Condition> = serde_json::from_value(json!([condition("NodeRegistrationHealthy", "True", "")])).unwrap();
+    let unhealthy: Vec<Condition> = serde_json::from_value(json!([condition("NodeRegistrationHealthy", "False", "x")])).unwrap();
+    let mut restored = Registrations::of_condition(&healthy);
+    let failed = || Failed { reason: "R".to_owned(), message: "m".to_owned() };
+    let mut expected = Registrations::default();
+    expected.succeeded();
+    assert_eq!(restored, expected);
+    restored.failed(failed());
+    let mut restored = Registrations::of_condition(&unhealthy);
+    restored.succeeded();
+    let mut conditions = vec![];
+    restored.tell(&mut conditions, at(NOON), None);
+    assert_eq!(conditions[0].status, "False", "two failures stand, until they are pushed out");
+    assert!(Registrations::of_condition(&[]).is_empty());
 }

@@ -128,11 +128,22 @@ fn is_ready(claim: &NodeClaim) -> bool {
     karpenter_capi_api::condition::is_true(conditions, "Ready")
 }
 
-/// The kinds of writes after which the operator died: method, kind of object, subresource and field manager, from its log.
+/// Between which two writes the operator died: the one before its death, and the first one of its next life, each by method, kind
+/// of object, subresource and field manager.
 fn crash_points(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
     let log = std::fs::read_to_string(stage.plane.logs_dir().join("operator.log"))?;
-    let points = log.lines().filter_map(|line| line.split_once("crash point after ")).map(|(_, write)| kind_of(write));
-    Ok(points.collect())
+    let mut died_after: Option<String> = None;
+    let mut points = BTreeSet::new();
+    for line in log.lines() {
+        if let Some((_, write)) = line.split_once("crash point after ") {
+            died_after = Some(kind_of(write));
+        } else if let Some((_, write)) = line.split_once(" write ")
+            && let Some(before) = died_after.take()
+        {
+            points.insert(format!("{before} … {}", kind_of(write)));
+        }
+    }
+    Ok(points)
 }
 
 /// `PATCH https://127.0.0.1:1/apis/karpenter.sh/v1/nodeclaims/x/status?&fieldManager=m` → `PATCH nodeclaims/status m`.

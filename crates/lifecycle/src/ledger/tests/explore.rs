@@ -5,6 +5,9 @@ use super::model::{Action, People, State};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 
+/// More states than any of these searches has.
+const LIMIT: usize = 1_000_000;
+
 /// What was found.
 struct Explored {
     states: usize,
@@ -91,24 +94,105 @@ impl Exploration {
     }
 }
 
-fn run(name: &str, initial: State) {
-    let limit = std::env::var("LIMIT").ok().and_then(|v| v.parse().ok()).unwrap_or(200_000);
-    let start = std::time::Instant::now();
-    let explored = explore(initial, limit);
-    println!("{name}: {} states, {} transitions, {:?}", explored.states, explored.transitions, start.elapsed());
+/// Explores all that people may do within their budgets. A search that finds suspiciously few states has not searched.
+fn explore_all(rolling_update: bool, floor: u8, people: People, at_least: usize) {
+    let explored = explore(State::new(rolling_update, floor, people), LIMIT);
+    println!("{people:?}: {} states, {} transitions", explored.states, explored.transitions);
+    assert!(explored.states < LIMIT, "not all states were looked at");
+    assert!(explored.states >= at_least, "only {} states", explored.states);
+}
+
+/// What nobody does.
+const NOTHING: People = People {
+    creates: 0,
+    deletes: 0,
+    ups: 0,
+    downs: 0,
+    kills: 0,
+    templates: 0,
+    pauses: 0,
+    lifts: 0,
+    vanishes: 0,
+    adopts: 0,
+    releases: 0,
+    removals: 0,
+    blocks: 0,
+};
+
+#[test]
+fn claims_come_and_go() {
+    explore_all(true, 1, People { creates: 2, deletes: 2, ..NOTHING }, 15_000);
 }
 
 #[test]
-fn x_env() {
-    let Ok(text) = std::env::var("MODEL") else { return };
-    let mut people = People::default();
-    let (mut rolling, mut floor) = (true, 0);
+fn somebody_scales_up_and_down() {
+    explore_all(true, 1, People { creates: 1, deletes: 1, ups: 1, downs: 1, ..NOTHING }, 20_000);
+}
+
+#[test]
+fn somebody_scales_down_and_deletes_a_machine() {
+    explore_all(true, 1, People { creates: 1, deletes: 1, downs: 1, kills: 1, ..NOTHING }, 20_000);
+}
+
+#[test]
+fn somebody_deletes_a_machine_while_two_claims_come_and_one_goes() {
+    explore_all(false, 0, People { creates: 2, deletes: 1, kills: 1, ..NOTHING }, 20_000);
+}
+
+#[test]
+fn somebody_pauses() {
+    explore_all(true, 1, People { creates: 1, deletes: 1, pauses: 1, downs: 1, ..NOTHING }, 10_000);
+}
+
+#[test]
+fn revisions_stand_side_by_side() {
+    explore_all(false, 1, People { creates: 2, deletes: 2, templates: 1, ..NOTHING }, 50_000);
+}
+
+#[test]
+fn revisions_stand_side_by_side_and_somebody_lifts_our_pause() {
+    explore_all(false, 1, People { creates: 1, deletes: 1, templates: 1, lifts: 1, kills: 1, ..NOTHING }, 10_000);
+}
+
+#[test]
+fn cluster_api_rolls_out() {
+    explore_all(true, 1, People { creates: 1, deletes: 1, templates: 1, ..NOTHING }, 40_000);
+}
+
+#[test]
+fn machines_can_not_be_made_for_a_while() {
+    explore_all(true, 1, People { creates: 1, deletes: 1, blocks: 1, ups: 1, ..NOTHING }, 1_000);
+    explore_all(false, 1, People { creates: 1, blocks: 1, templates: 1, ..NOTHING }, 500);
+}
+
+#[test]
+fn machines_are_adopted_and_released() {
+    explore_all(true, 1, People { adopts: 1, releases: 1, kills: 1, downs: 1, ..NOTHING }, 5_000);
+    explore_all(true, 1, People { adopts: 1, releases: 1, templates: 1, ..NOTHING }, 5_000);
+}
+
+#[test]
+fn claims_vanish_and_the_machine_deployment_is_deleted() {
+    explore_all(true, 1, People { creates: 1, vanishes: 1, kills: 1, ..NOTHING }, 1_000);
+    explore_all(false, 1, People { creates: 2, vanishes: 1, ..NOTHING }, 1_000);
+    explore_all(true, 1, People { creates: 1, deletes: 1, removals: 1, kills: 1, ..NOTHING }, 5_000);
+}
+
+/// `EXPLORE="floor=1,creates=2,kills=1,templates=1"` looks further: `on_delete=1` for that strategy, `limit=1000000` for a search that
+/// isn't complete.
+#[test]
+fn whatever_is_asked_for() {
+    let Ok(text) = std::env::var("EXPLORE") else { return };
+    let mut people = NOTHING;
+    let (mut rolling, mut floor, mut limit) = (true, 0, usize::MAX);
     for part in text.split(',') {
         let (key, value) = part.split_once('=').unwrap();
-        let value: u8 = value.parse().unwrap();
+        let number: usize = value.parse().unwrap();
+        let value = u8::try_from(number).unwrap_or(u8::MAX);
         match key {
-            "rolling" => rolling = value == 1,
+            "on_delete" => rolling = value == 0,
             "floor" => floor = value,
+            "limit" => limit = number,
             "creates" => people.creates = value,
             "deletes" => people.deletes = value,
             "ups" => people.ups = value,
@@ -121,8 +205,10 @@ fn x_env() {
             "adopts" => people.adopts = value,
             "releases" => people.releases = value,
             "removals" => people.removals = value,
-            other => panic!("{other}"),
+            "blocks" => people.blocks = value,
+            other => panic!("{other} is nothing that people do"),
         }
     }
-    run(&text, State::new(rolling, floor, people));
+    let explored = explore(State::new(rolling, floor, people), limit);
+    println!("{text}: {} states, {} transitions", explored.states, explored.transitions);
 }

@@ -28,6 +28,7 @@ pub(super) struct People {
     pub(super) adopts: u8,
     pub(super) releases: u8,
     pub(super) removals: u8,
+    pub(super) blocks: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -122,6 +123,10 @@ pub(super) struct State {
     pub(super) pause_seen: bool,
     pub(super) deleting: bool,
     pub(super) gone: bool,
+    /// No Machine can be made, as under a failing preflight check.
+    pub(super) blocked: bool,
+    /// Machines get their Nodes only when Cluster API's controllers have nothing else to do, and their status is known.
+    pub(super) slow: bool,
     pub(super) fresh: bool,
     /// Oldest first.
     pub(super) sets: Vec<Set>,
@@ -186,6 +191,8 @@ impl State {
             pause_seen: false,
             deleting: false,
             gone: false,
+            blocked: false,
+            slow: people.blocks > 0,
             fresh: true,
             sets: vec![Set { replicas, status: replicas, observed: true, fresh: true, gone: false }],
             machines: vec![machine; usize::from(floor)],
@@ -257,8 +264,10 @@ impl State {
                 return Err("one claim has two Machines".into());
             }
         }
+        // A released claim that only has to be finished still names the Machine that it left behind.
+        let holding = |claim: &&Claim| claim.exists && !(claim.keeps && claim.deleting && !claim.counted);
         for machine in 0..u8::try_from(self.machines.len()).unwrap() {
-            if self.claims.iter().filter(|claim| claim.exists && claim.machine == Some(machine)).count() > 1 {
+            if self.claims.iter().filter(holding).filter(|claim| claim.machine == Some(machine)).count() > 1 {
                 return Err("two claims have one Machine".into());
             }
         }

@@ -12,9 +12,8 @@ fn with_claims(floor: i64, count: usize) -> World {
     world
 }
 
-fn machine_of(world: &World, claim: &str) -> String {
-    let machine = world.machines.iter().find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.name == claim));
-    machine.unwrap().machine.name.to_string()
+fn machine_of(world: &mut World, claim: &str) -> String {
+    world.machine_of(claim).machine.name.to_string()
 }
 
 fn ended(step: &Step) -> Vec<(String, EndReason)> {
@@ -61,8 +60,8 @@ fn a_raise_is_at_most_fifty_until_its_machines_are_there() {
 #[test]
 fn exactly_the_machines_of_deleted_claims_go_though_they_are_neither_newest_nor_oldest() {
     let mut world = with_claims(2, 6);
-    let going: Vec<String> = ["c1", "c3", "c4"].iter().map(|claim| machine_of(&world, claim)).collect();
-    let staying: Vec<String> = ["c0", "c2", "c5"].iter().map(|claim| machine_of(&world, claim)).collect();
+    let going: Vec<String> = ["c1", "c3", "c4"].iter().map(|claim| machine_of(&mut world, claim)).collect();
+    let staying: Vec<String> = ["c0", "c2", "c5"].iter().map(|claim| machine_of(&mut world, claim)).collect();
     for claim in ["c1", "c3", "c4"] {
         world.delete_claim(claim);
     }
@@ -255,7 +254,7 @@ fn when_somebody_lowers_below_our_claims_the_newest_unbound_one_ends_and_nothing
 #[test]
 fn a_machine_that_somebody_deletes_is_not_remade_and_its_claim_ends_as_lost() {
     let mut world = with_claims(1, 2);
-    let victim = machine_of(&world, "c0");
+    let victim = machine_of(&mut world, "c0");
     world.machines.iter_mut().find(|machine| machine.machine.name.to_string() == victim).unwrap().deleting = true;
     assert_eq!(ended(&world.observe()), [("c0".to_owned(), EndReason::MachineLost)]);
     world.quiesce();
@@ -267,7 +266,7 @@ fn a_machine_that_somebody_deletes_is_not_remade_and_its_claim_ends_as_lost() {
 fn when_somebody_scales_down_and_takes_our_machine_the_number_is_not_lowered_again() {
     let mut world = with_claims(2, 1);
     // Cluster API takes the first by name: make that ours.
-    let ours = machine_of(&world, "c0");
+    let ours = machine_of(&mut world, "c0");
     for machine in &mut world.machines {
         machine.machine.name.name = format!("{}-{}", if machine.machine.name.to_string() == ours { "a" } else { "z" }, machine.machine.name.name);
     }
@@ -284,7 +283,7 @@ fn when_somebody_scales_down_and_takes_our_machine_the_number_is_not_lowered_aga
 #[test]
 fn during_a_roll_out_a_drained_claim_waits() {
     let mut world = with_claims(0, 2);
-    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), replicas: 0, status_replicas: 1, observed: true });
+    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), revision: 2, replicas: 0, status_replicas: 1, observed: true });
     world.delete_claim("c0");
     world.drain_all();
     let step = world.observe();
@@ -296,9 +295,9 @@ fn during_a_roll_out_a_drained_claim_waits() {
 fn with_two_revisions_under_on_delete_only_machines_of_the_older_one_are_given_back() {
     let mut world = with_claims(0, 2);
     world.deployment.rolling_update = false;
-    let newer = machine_of(&world, "c1");
+    let newer = machine_of(&mut world, "c1");
     world.sets[0].replicas = 1;
-    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), replicas: 1, status_replicas: 1, observed: true });
+    world.sets.push(MachineSetView { name: "set-b".into(), resource_version: "1".into(), created: at(50), revision: 2, replicas: 1, status_replicas: 1, observed: true });
     world.machines.iter_mut().find(|machine| machine.machine.name.to_string() == newer).unwrap().machine_set = Some("set-b".into());
     world.delete_claim("c0");
     world.delete_claim("c1");

@@ -35,7 +35,7 @@ impl World {
                 max_size: None,
                 unavailable: None,
             },
-            sets: vec![MachineSetView { name: "set-a".into(), resource_version: "1".into(), created: at(-10_000), replicas: floor, status_replicas: floor, observed: true }],
+            sets: vec![MachineSetView { name: "set-a".into(), resource_version: "1".into(), created: at(-10_000), revision: 1, replicas: floor, status_replicas: floor, observed: true }],
             machines: vec![],
             claims: vec![],
             at_rest_since: None,
@@ -91,6 +91,31 @@ impl World {
         });
     }
 
+    pub(super) fn claim_named(&mut self, name: &str) -> &mut ClaimView {
+        self.claims.iter_mut().find(|claim| claim.claim.name == name).unwrap()
+    }
+
+    pub(super) fn machine_of(&mut self, claim: &str) -> &mut MachineView {
+        let carries = |machine: &&mut MachineView| machine.claim.as_ref().is_some_and(|owner| owner.name == claim);
+        self.machines.iter_mut().find(carries).unwrap()
+    }
+
+    /// A second MachineSet, of a newer template, with so many Machines.
+    pub(super) fn newer_set(&mut self, machines: i64) {
+        self.sets.push(MachineSetView {
+            name: "set-b".into(),
+            resource_version: "1".into(),
+            created: at(self.now),
+            revision: 2,
+            replicas: machines,
+            status_replicas: machines,
+            observed: true,
+        });
+        for _ in 0..machines {
+            self.make_machine("set-b", self.now);
+        }
+    }
+
     pub(super) fn delete_claim(&mut self, name: &str) {
         for claim in self.claims.iter_mut().filter(|claim| claim.claim.name == name) {
             claim.deleting = true;
@@ -142,7 +167,7 @@ impl World {
         self.claims.iter_mut().find(|found| found.claim == *claim).ok_or(())
     }
 
-    fn write(&mut self, write: Write) -> Result<(), ()> {
+    pub(super) fn write(&mut self, write: Write) -> Result<(), ()> {
         let version = self.bump();
         match write {
             Write::Bind { machine, claim } => {
@@ -183,7 +208,6 @@ impl World {
                     return Err(());
                 }
                 self.deployment.own_pause = Some(pause);
-                self.deployment.observed = false;
                 self.deployment.resource_version = version;
             }
             Write::MarkMachine { machine } => {
@@ -191,10 +215,14 @@ impl World {
                 machine.marked = true;
                 machine.machine.resource_version = version;
             }
-            Write::ScaleMachineSet { name, replicas, .. } => {
+            Write::ScaleMachineSet { name, replicas, resource_version } => {
                 let set = self.sets.iter_mut().find(|set| set.name == name).ok_or(())?;
+                if set.resource_version != resource_version {
+                    return Err(());
+                }
                 set.replicas = replicas;
                 set.observed = false;
+                set.resource_version = version;
             }
             Write::CreateSuccessor { claim } => {
                 let name = format!("{}-next", claim.name);
@@ -223,11 +251,18 @@ impl World {
         self.deployment.resource_version = self.bump();
     }
 
-    /// The MachineDeployment controller.
+    /// The MachineDeployment controller, for the first MachineSet. It raises only as far as there is room beside the Machines that are
+    /// still there: one more than the number under `RollingUpdate`, none under `OnDelete`.
     pub(super) fn reconcile_deployment(&mut self) {
+        if self.deployment.own_pause.as_ref().is_some_and(|pause| !pause.lifted) {
+            self.deployment.pause_acknowledged = true;
+            return;
+        }
         let others: i64 = self.sets.iter().skip(1).map(|set| set.replicas).sum();
         if let Some(set) = self.sets.first_mut() {
-            let wanted = self.deployment.replicas - others;
+            let target = self.deployment.replicas - others;
+            let room = target + i64::from(self.deployment.rolling_update) - set.replicas.max(set.status_replicas);
+            let wanted = if set.replicas > target { target } else { set.replicas + room.clamp(0, target - set.replicas) };
             set.observed &= set.replicas == wanted;
             set.replicas = wanted;
         }
@@ -250,7 +285,7 @@ impl World {
             order.sort_by_key(|m| {
                 let machine = &self.machines[*m];
                 let known = machine.deleting && (machine.acknowledged || !lagging);
-                (!known, machine.machine.name.clone())
+                (!known, !machine.marked, machine.machine.name.clone())
             });
             for victim in order.into_iter().take(usize::try_from((-missing).max(0)).unwrap()) {
                 if !self.machines[victim].deleting {

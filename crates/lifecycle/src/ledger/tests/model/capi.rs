@@ -7,12 +7,20 @@ const MAX_SURGE: i8 = 1;
 
 impl State {
     pub(super) fn capi_actions(&self, actions: &mut Vec<Action>) {
+        let before = actions.len();
+        self.controller_actions(actions);
+        if self.slow && actions.len() > before {
+            return;
+        }
+        for (index, _) in (0_u8..).zip(&self.machines).filter(|(_, machine)| !machine.deleting && !machine.ready) {
+            actions.push(Action::Join(index));
+        }
+    }
+
+    fn controller_actions(&self, actions: &mut Vec<Action>) {
         for (index, machine) in (0_u8..).zip(&self.machines) {
             if machine.deleting && (!machine.acknowledged || !machine.hooked) {
                 actions.push(Action::MachineController(index));
-            }
-            if !machine.deleting && !machine.ready {
-                actions.push(Action::Join(index));
             }
         }
         if self.gone {
@@ -35,8 +43,8 @@ impl State {
     /// Nothing is left to do for Cluster API, Nodes that are to join apart.
     pub(super) fn capi_is_idle(&self) -> bool {
         let mut actions = Vec::new();
-        self.capi_actions(&mut actions);
-        actions.iter().all(|action| matches!(action, Action::Join(_)))
+        self.controller_actions(&mut actions);
+        actions.is_empty()
     }
 
     fn of_set(&self, set: u8) -> impl Iterator<Item = (u8, &Machine)> {
@@ -48,7 +56,7 @@ impl State {
         let there = i8::try_from(self.of_set(index).count()).unwrap();
         // Under OnDelete an older MachineSet makes no Machines.
         let makes = self.rolling_update || usize::from(index) + 1 == self.sets.len();
-        if there < set.replicas && makes {
+        if there < set.replicas && makes && !self.blocked {
             actions.push(Action::Make(index));
             return;
         }
@@ -127,6 +135,8 @@ impl State {
                 set.status = there;
                 set.observed = true;
                 set.fresh = false;
+                // The MachineDeployment's status follows, before a Node can have joined.
+                self.fresh &= !self.slow;
             }
             Action::SeePause => {
                 self.pause_seen = self.paused;
@@ -161,9 +171,11 @@ impl State {
         machine.deleting = true;
         machine.known = true;
         machine.fresh = false;
+        // One that was made after all for a claim that had given up waiting, and that nobody has.
+        let spare = self.slow && machine.claim.is_none() && !machine.ready && !machine.old;
         let claim = machine.claim.and_then(|claim| self.claims.get(usize::from(claim)));
         let given_up = machine.marked && claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained);
-        if given_up || rolls_out {
+        if given_up || rolls_out || spare {
             return Ok(());
         }
         self.credits -= 1;

@@ -9,6 +9,9 @@ impl State {
         if state.paused && state.note.is_none() {
             state = state.after(Action::Person(Person::Unpauses))?;
         }
+        if state.blocked {
+            state = state.after(Action::Person(Person::Unblocks))?;
+        }
         state = state.after(Action::Plan)?;
         while !state.plan.is_empty() {
             state = state.after(Action::Write)?;

@@ -93,6 +93,7 @@ impl State {
             name: format!("{index:02}"),
             resource_version: String::new(),
             created: at(i64::from(index) - 9_000),
+            revision: index.into(),
             replicas: set.replicas.into(),
             status_replicas: set.status.into(),
             observed: set.observed,
@@ -278,13 +279,15 @@ impl State {
         }
         let before = self.replicas - self.ledger();
         let mut moved = 0;
+        let entering = (0..).zip(&self.claims).filter(|(index, claim)| entries & (1 << index) != 0 && !claim.counted);
+        let succeeded: Vec<u8> = entering.filter_map(|(_, claim)| claim.replaces).collect();
         for index in 0..self.claims.len() {
             let counted = entries & (1 << index) != 0;
             let machine = self.machine_of(u8::try_from(index).unwrap()).copied();
             let claim = &mut self.claims[index];
             match (claim.counted, counted) {
                 (false, true) if claim.adopts.is_some() => moved -= 1,
-                (true, false) if claim.keeps && machine.is_some() => moved += 1,
+                (true, false) if claim.keeps && machine.is_some() && !succeeded.iter().any(|old| usize::from(*old) == index) => moved += 1,
                 (true, false) if claim.adopts.is_some() && machine.is_none() && replicas.is_none() => moved += 1,
                 _ => {}
             }

@@ -19,11 +19,14 @@ pub(in super::super) enum Person {
     /// Lifts the pause that is ours.
     LiftsPause,
     DeletesMachineDeployment,
+    /// Something that keeps Machines from being made.
+    Blocks,
+    Unblocks,
 }
 
 impl State {
     pub(super) fn person_actions(&self, actions: &mut Vec<Action>) {
-        let People { creates, deletes, ups, downs, kills, templates, pauses, lifts, vanishes, adopts, releases, removals } = self.people;
+        let People { creates, deletes, ups, downs, kills, templates, pauses, lifts, vanishes, adopts, releases, removals, blocks } = self.people;
         let mut may = |budget: u8, allowed: bool, person: Person| {
             if budget > 0 && allowed && !self.gone {
                 actions.push(Action::Person(person));
@@ -46,6 +49,8 @@ impl State {
         may(1, self.paused && self.note.is_none(), Person::Unpauses);
         may(lifts, self.paused && self.note.is_some(), Person::LiftsPause);
         may(removals, !self.deleting, Person::DeletesMachineDeployment);
+        may(blocks, !self.blocked, Person::Blocks);
+        may(1, self.blocked, Person::Unblocks);
     }
 
     /// Only when everything has settled: a race in Cluster API deletes running Machines otherwise.
@@ -119,6 +124,11 @@ impl State {
                 self.paused = false;
                 self.fresh = false;
             }
+            Person::Blocks => {
+                people.blocks -= 1;
+                self.blocked = true;
+            }
+            Person::Unblocks => self.blocked = false,
             Person::DeletesMachineDeployment => {
                 people.removals -= 1;
                 self.deleting = true;
