@@ -13,30 +13,63 @@ use std::sync::Arc;
 /// Follows a Node with a deletionTimestamp and our finalizer.
 pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     let snapshot = context.index.snapshot();
-    let Some(node) = snapshot.node(&name) else { return Ok(None) };
-    let has_finalizer = node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
+    let Some(node) = snapshot.node(&name) else {
+        return Ok(None);
+    };
+    let has_finalizer = node
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == finalizers::TERMINATION);
     if node.metadata.deletion_timestamp.is_none() || !has_finalizer {
         return Ok(None);
     }
-    let Some(claim) = claim_of(&context, node) else { return release(&context, node).await };
+    let Some(claim) = claim_of(&context, node) else {
+        return release(&context, node).await;
+    };
     if claim.metadata.deletion_timestamp.is_none() {
         let uid = claim.metadata.uid.clone().unwrap_or_default();
         let message = format!("Node {name} was deleted");
-        crate::node_claim::delete(&context, &crate::context::name(claim.as_ref()), &uid, "NodeDeleted", "node_deleted", &message).await?;
+        crate::node_claim::delete(
+            &context,
+            &crate::context::name(claim.as_ref()),
+            &uid,
+            "NodeDeleted",
+            "node_deleted",
+            &message,
+        )
+        .await?;
         return Ok(Some(std::time::Duration::from_secs(1)));
     }
     let machine = ledger::bound(&claim).and_then(|machine| snapshot.machines.get(&machine).cloned());
     let held = machine.is_some_and(|machine| {
-        machine.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotations::PRE_TERMINATE_HOOK))
+        machine
+            .metadata
+            .annotations
+            .as_ref()
+            .is_some_and(|all| all.contains_key(annotations::PRE_TERMINATE_HOOK))
     });
-    if held { Ok(Some(std::time::Duration::from_secs(1))) } else { release(&context, node).await }
+    if held {
+        Ok(Some(std::time::Duration::from_secs(1)))
+    } else {
+        release(&context, node).await
+    }
 }
 
 fn claim_of(context: &Context, node: &Node) -> Option<Arc<NodeClaim>> {
     let provider_id = node.spec.as_ref()?.provider_id.as_deref()?;
     let snapshot = context.index.snapshot();
     let mut claims = snapshot.node_claims.values();
-    claims.find(|claim| claim.status.as_ref().and_then(|status| status.provider_id.as_deref()) == Some(provider_id)).cloned()
+    claims
+        .find(|claim| {
+            claim
+                .status
+                .as_ref()
+                .and_then(|status| status.provider_id.as_deref())
+                == Some(provider_id)
+        })
+        .cloned()
 }
 
 async fn release(context: &Context, node: &Node) -> Outcome {
@@ -44,7 +77,9 @@ async fn release(context: &Context, node: &Node) -> Outcome {
         match patch(context, &change).await {
             Ok(_) => context.metrics.node_terminated(node),
             Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("take the finalizer off Node {}", change.node)),
+            Err(error) => {
+                return Err(error).attempt(|| format!("take the finalizer off Node {}", change.node));
+            }
         }
     }
     Ok(None)
@@ -52,8 +87,14 @@ async fn release(context: &Context, node: &Node) -> Outcome {
 
 /// Writes a change of a Node; the index has it at once.
 pub(crate) async fn patch(context: &Context, change: &node::NodeChange) -> Result<Node, kube::Error> {
-    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
-    let node = context.nodes().patch(&change.node, &params, &Patch::Merge(&change.patch)).await?;
+    let params = PatchParams {
+        field_manager: Some(managers::NODECLAIM.to_owned()),
+        ..PatchParams::default()
+    };
+    let node = context
+        .nodes()
+        .patch(&change.node, &params, &Patch::Merge(&change.patch))
+        .await?;
     context.index.assume(node.clone(), jiff::Timestamp::now());
     Ok(node)
 }

@@ -30,7 +30,9 @@ use std::time::Duration;
 
 /// Follows one claim.
 pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
-    let Some(claim) = context.index.snapshot().node_claim(&name).cloned() else { return Ok(None) };
+    let Some(claim) = context.index.snapshot().node_claim(&name).cloned() else {
+        return Ok(None);
+    };
     // Claims of other Karpenters stand beside ours in the same kind.
     if !claim.spec.node_class_ref.is_ours() {
         return Ok(None);
@@ -85,7 +87,10 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
 
 /// Why Cluster API makes no Machines, where only its MachineSet says so.
 fn blocked(entry: &CatalogEntry) -> Option<(&str, &str)> {
-    let failing = entry.unavailable.iter().find(|reason| reason.code == ReasonCode::PreflightFailing)?;
+    let failing = entry
+        .unavailable
+        .iter()
+        .find(|reason| reason.code == ReasonCode::PreflightFailing)?;
     Some(("PreflightFailing", failing.message.as_str()))
 }
 
@@ -99,8 +104,14 @@ fn succeeded(context: &Context, claim: &NodeClaim) {
 
 /// Adds to the registration health of the claim's pool.
 fn judge(context: &Context, claim: &NodeClaim, add: impl FnOnce(&mut Registrations)) {
-    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
-    let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) else { return };
+    let name = claim
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::NODEPOOL));
+    let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) else {
+        return;
+    };
     context.facts.judge(&pool, add);
     context.queues.node_pools.add(crate::context::name(pool.as_ref()));
 }
@@ -112,25 +123,48 @@ fn machine_of(context: &Context, claim: &NodeClaim) -> Option<Arc<Machine>> {
 
 /// Every Node with the provider ID of the claim or its Machine.
 fn nodes_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> Vec<Arc<Node>> {
-    let own = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
-    let Some(provider_id) = machine.and_then(|machine| machine.spec.provider_id.as_deref()).or(own) else { return vec![] };
+    let own = claim
+        .status
+        .as_ref()
+        .and_then(|status| status.provider_id.as_deref());
+    let Some(provider_id) = machine
+        .and_then(|machine| machine.spec.provider_id.as_deref())
+        .or(own)
+    else {
+        return vec![];
+    };
     let snapshot = context.index.snapshot();
-    let has_it = |node: &&Arc<Node>| node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(provider_id);
+    let has_it = |node: &&Arc<Node>| {
+        node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(provider_id)
+    };
     snapshot.nodes.values().filter(has_it).cloned().collect()
 }
 
 fn promise(entry: &CatalogEntry) -> Promise {
     let of = &entry.instance_type;
-    Promise { capacity: of.capacity.to_quantities(), allocatable: of.capacity.allocatable(&of.overhead).to_quantities() }
+    Promise {
+        capacity: of.capacity.to_quantities(),
+        allocatable: of.capacity.allocatable(&of.overhead).to_quantities(),
+    }
 }
 
 fn timeouts(context: &Context, claim: &NodeClaim, entry: Option<&CatalogEntry>) -> Timeouts {
     if let Some(timeout) = entry.and_then(|entry| entry.launch_timeout) {
-        return Timeouts { launch: timeout, registration: timeout };
+        return Timeouts {
+            launch: timeout,
+            registration: timeout,
+        };
     }
-    let class = context.index.snapshot().node_class(&claim.spec.node_class_ref.name).cloned();
+    let class = context
+        .index
+        .snapshot()
+        .node_class(&claim.spec.node_class_ref.name)
+        .cloned();
     let of_class = |timeout: Option<&karpenter_capi_api::duration::GoDuration>| {
-        timeout.and_then(|timeout| timeout.parse().ok()).filter(SignedDuration::is_positive).unwrap_or(DEFAULT_TIMEOUT)
+        timeout
+            .and_then(|timeout| timeout.parse().ok())
+            .filter(SignedDuration::is_positive)
+            .unwrap_or(DEFAULT_TIMEOUT)
     };
     let spec = class.as_ref().map(|class| &class.spec);
     Timeouts {
@@ -140,13 +174,24 @@ fn timeouts(context: &Context, claim: &NodeClaim, entry: Option<&CatalogEntry>) 
 }
 
 /// Ends a claim that failed. Its MachineDeployment is left alone for a while, so that the next best one is taken for its pods.
-async fn end(context: &Context, claim: &NodeClaim, failure: Failure, message: &str, now: Timestamp) -> Outcome {
+async fn end(
+    context: &Context,
+    claim: &NodeClaim,
+    failure: Failure,
+    message: &str,
+    now: Timestamp,
+) -> Outcome {
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
     let name = crate::context::name(claim);
     if let Some(deployment) = assigned(claim).filter(|_| failure.repeats()) {
-        let streak = context.facts.failed(&deployment, failure, format!("a claim was {message}"), now);
+        let streak = context
+            .facts
+            .failed(&deployment, failure, format!("a claim was {message}"), now);
         let told = if streak.claims > 1 {
-            format!("the last {} claims on MachineDeployment {deployment} failed; the last was {message}", streak.claims)
+            format!(
+                "the last {} claims on MachineDeployment {deployment} failed; the last was {message}",
+                streak.claims
+            )
         } else {
             format!("a claim on MachineDeployment {deployment} was {message}")
         };
@@ -155,8 +200,17 @@ async fn end(context: &Context, claim: &NodeClaim, failure: Failure, message: &s
         tell_pool(context, claim, failure, &told).await;
         if failure.is_unhealthy() {
             // Upstream's reason where the machine was there.
-            let reason = if failure == Failure::RegistrationTimedOut { "RegistrationFailed" } else { failure.event() };
-            judge(context, claim, |results| results.failed(Failed { reason: reason.to_owned(), message: told }));
+            let reason = if failure == Failure::RegistrationTimedOut {
+                "RegistrationFailed"
+            } else {
+                failure.event()
+            };
+            judge(context, claim, |results| {
+                results.failed(Failed {
+                    reason: reason.to_owned(),
+                    message: told,
+                })
+            });
         }
     }
     delete(context, &name, uid, failure.event(), failure.metric(), message).await?;
@@ -164,9 +218,16 @@ async fn end(context: &Context, claim: &NodeClaim, failure: Failure, message: &s
 }
 
 async fn tell_pool(context: &Context, claim: &NodeClaim, failure: Failure, message: &str) {
-    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
+    let name = claim
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::NODEPOOL));
     if let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) {
-        context.events.warning(&pool.object_ref(&()), failure.event(), message.to_owned()).await;
+        context
+            .events
+            .warning(&pool.object_ref(&()), failure.event(), message.to_owned())
+            .await;
     }
 }
 
@@ -179,8 +240,14 @@ pub(crate) async fn delete(
     counted: &str,
     message: &str,
 ) -> Result<(), Error> {
-    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
-    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    let preconditions = Preconditions {
+        uid: Some(uid.to_owned()),
+        resource_version: None,
+    };
+    let params = DeleteParams {
+        preconditions: Some(preconditions),
+        ..DeleteParams::default()
+    };
     match context.node_claims().delete(name, &params).await {
         Ok(_) => {}
         Err(error) if is_not_found(&error) => return Ok(()),
@@ -191,17 +258,28 @@ pub(crate) async fn delete(
     context.trigger.anything();
     if let Some(claim) = context.index.snapshot().node_claim(name) {
         context.metrics.node_claim_disrupted(claim, counted, "");
-        context.events.warning(&claim.object_ref(&()), reason, message.to_owned()).await;
+        context
+            .events
+            .warning(&claim.object_ref(&()), reason, message.to_owned())
+            .await;
     }
     Ok(())
 }
 
 /// Claims of ours are made with it; one that a person made gets it here.
 async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Error> {
-    let Some(patch) = finalizer_patch(claim, true) else { return Ok(()) };
+    let Some(patch) = finalizer_patch(claim, true) else {
+        return Ok(());
+    };
     let name = crate::context::name(claim);
-    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
-    let patched = context.node_claims().patch(&name, &params, &Patch::Merge(&patch)).await;
+    let params = PatchParams {
+        field_manager: Some(managers::NODECLAIM.to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = context
+        .node_claims()
+        .patch(&name, &params, &Patch::Merge(&patch))
+        .await;
     let patched = patched.attempt(|| format!("add the finalizer to NodeClaim {name}"))?;
     context.index.assume(patched, Timestamp::now());
     Ok(())
@@ -215,10 +293,20 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
     let name = crate::context::name(claim);
     // A finalizer that was added in this pass has raised the version.
     let snapshot = context.index.snapshot();
-    let version = snapshot.node_claim(&name).and_then(|claim| claim.metadata.resource_version.clone());
-    let patch = json!({ "metadata": { "uid": claim.metadata.uid, "resourceVersion": version }, "status": status });
-    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
-    match context.node_claims().patch_status(&name, &params, &Patch::Merge(&patch)).await {
+    let version = snapshot
+        .node_claim(&name)
+        .and_then(|claim| claim.metadata.resource_version.clone());
+    let patch =
+        json!({ "metadata": { "uid": claim.metadata.uid, "resourceVersion": version }, "status": status });
+    let params = PatchParams {
+        field_manager: Some(managers::NODECLAIM.to_owned()),
+        ..PatchParams::default()
+    };
+    match context
+        .node_claims()
+        .patch_status(&name, &params, &Patch::Merge(&patch))
+        .await
+    {
         Ok(patched) => {
             context.index.assume(patched, Timestamp::now());
             // The ledger looks at Drained, and nobody else tells it.
@@ -233,7 +321,9 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
 }
 
 fn is_registered(status: Option<&NodeClaimStatus>) -> bool {
-    let all = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let all = status
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     condition::is_true(all, conditions::REGISTERED)
 }
 

@@ -20,7 +20,11 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     let snapshot = context.index.snapshot();
     let Some(object) = snapshot.node_pool(&pool) else {
         context.metrics.forget_node_pool(&pool);
-        let left = snapshot.node_pools.values().filter_map(|pool| pool.metadata.uid.as_deref()).collect();
+        let left = snapshot
+            .node_pools
+            .values()
+            .filter_map(|pool| pool.metadata.uid.as_deref())
+            .collect();
         context.facts.retain_pools(&left);
         return Ok(None);
     };
@@ -43,11 +47,22 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
         counted: Some(&counted),
         registrations: &registrations,
     };
-    context.metrics.node_pool_resources(&pool, base_units(&counted.resources), base_units(&object.spec.limits));
+    context.metrics.node_pool_resources(
+        &pool,
+        base_units(&counted.resources),
+        base_units(&object.spec.limits),
+    );
     if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
         let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });
-        let params = PatchParams { field_manager: Some(managers::NODEPOOL.to_owned()), ..PatchParams::default() };
-        match context.node_pools().patch_status(&pool, &params, &Patch::Merge(&patch)).await {
+        let params = PatchParams {
+            field_manager: Some(managers::NODEPOOL.to_owned()),
+            ..PatchParams::default()
+        };
+        match context
+            .node_pools()
+            .patch_status(&pool, &params, &Patch::Merge(&patch))
+            .await
+        {
             Ok(patched) => context.index.assume(patched, Timestamp::now()),
             Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error).attempt(|| format!("write the status of NodePool {pool}")),
@@ -61,10 +76,17 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
 async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
     let snapshot = context.index.snapshot();
     let updates = hash_annotations(pool, snapshot.node_claims.values().map(Arc::as_ref));
-    let params = PatchParams { field_manager: Some(managers::NODEPOOL.to_owned()), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(managers::NODEPOOL.to_owned()),
+        ..PatchParams::default()
+    };
     for (claim, annotations) in &updates.node_claims {
         let patch = json!({ "metadata": { "annotations": annotations } });
-        match context.node_claims().patch(claim, &params, &Patch::Merge(&patch)).await {
+        match context
+            .node_claims()
+            .patch(claim, &params, &Patch::Merge(&patch))
+            .await
+        {
             Ok(patched) => context.index.assume(patched, Timestamp::now()),
             Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error).attempt(|| format!("write the hash of NodeClaim {claim}")),
@@ -73,7 +95,11 @@ async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
     if !updates.node_pool.is_empty() {
         let pool = name(pool);
         let patch = json!({ "metadata": { "annotations": updates.node_pool } });
-        match context.node_pools().patch(&pool, &params, &Patch::Merge(&patch)).await {
+        match context
+            .node_pools()
+            .patch(&pool, &params, &Patch::Merge(&patch))
+            .await
+        {
             Ok(patched) => context.index.assume(patched, Timestamp::now()),
             Err(error) if is_not_found(&error) => {}
             Err(error) => return Err(error).attempt(|| format!("write the hash of NodePool {pool}")),
@@ -86,9 +112,15 @@ async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
 fn base_units(list: &ResourceList) -> Vec<(&str, f64)> {
     let amounts = list.iter().filter_map(|(resource, quantity)| {
         let amount = read_amount(resource, &quantity.0, Rounding::Up).ok()?;
-        #[expect(clippy::cast_precision_loss, reason = "a metric is a float; 53 bits are plenty for bytes")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a metric is a float; 53 bits are plenty for bytes"
+        )]
         let amount = amount as f64;
-        Some((resource.as_str(), if resource == CPU { amount / 1000.0 } else { amount }))
+        Some((
+            resource.as_str(),
+            if resource == CPU { amount / 1000.0 } else { amount },
+        ))
     });
     amounts.collect()
 }

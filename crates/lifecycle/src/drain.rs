@@ -57,12 +57,22 @@ pub struct Drain {
 /// others go one group at a time: workloads, then their daemons, then critical workloads, then critical daemons, and within that
 /// pods of a lower order of their drain rule first; a group starts when the one before it is gone. Past the deadline (node deadline
 /// minus a pod's own grace period) a pod is deleted whatever protects it and whatever its group.
-pub fn drain(pods: &[&Pod], rules: &DrainRules, budgets: &Budgets<'_>, deadline: Option<Timestamp>, now: Timestamp) -> Drain {
+pub fn drain(
+    pods: &[&Pod],
+    rules: &DrainRules,
+    budgets: &Budgets<'_>,
+    deadline: Option<Timestamp>,
+    now: Timestamp,
+) -> Drain {
     let mut drain = Drain::default();
     let leaving: Vec<Leaving<'_>> = pods
         .iter()
         .filter(|pod| must_leave(pod, rules, now))
-        .map(|pod| Leaving { pod, treatment: rules.of(pod), reference: reference(pod) })
+        .map(|pod| Leaving {
+            pod,
+            treatment: rules.of(pod),
+            reference: reference(pod),
+        })
         .collect();
     let mut graceful = Vec::new();
     for one in &leaving {
@@ -77,7 +87,10 @@ pub fn drain(pods: &[&Pod], rules: &DrainRules, budgets: &Budgets<'_>, deadline:
     }
     let groups = Groups::of(&leaving);
     let next = graceful.iter().map(|one| groups.of_pod(one)).min();
-    for one in graceful.iter().filter(|one| Some(groups.of_pod(one)) == next && !is_terminating(one.pod)) {
+    for one in graceful
+        .iter()
+        .filter(|one| Some(groups.of_pod(one)) == next && !is_terminating(one.pod))
+    {
         let protection = protection(one, now);
         let held = protection.clone().or_else(|| budgets.refusal(one.pod));
         drain.held.extend(held.map(|why| (one.reference.clone(), why)));
@@ -102,7 +115,11 @@ pub fn eviction_back_off(refusals: u32) -> SignedDuration {
 
 /// The taint that a node carries while it goes.
 pub fn disrupted_taint() -> Taint {
-    Taint { key: taints::DISRUPTED.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule }
+    Taint {
+        key: taints::DISRUPTED.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    }
 }
 
 /// Whether a pod must leave before the node may go.
@@ -145,7 +162,11 @@ impl Groups {
     fn of_pod(&self, leaving: &Leaving<'_>) -> Group {
         let (critical, daemon) = (is_critical(leaving.pod), is_daemon(leaving.pod));
         let own = leaving.treatment.order();
-        let order = if daemon { self.0.get(&critical).map_or(own, |greatest| own.max(*greatest)) } else { own };
+        let order = if daemon {
+            self.0.get(&critical).map_or(own, |greatest| own.max(*greatest))
+        } else {
+            own
+        };
         (order, critical, daemon)
     }
 }
@@ -155,7 +176,8 @@ fn protection(leaving: &Leaving<'_>, now: Timestamp) -> Option<String> {
     if leaving.treatment == Treatment::WaitCompleted {
         return Some("is waited for until it ends (drain rule or label: WaitCompleted)".to_owned());
     }
-    do_not_disrupt(leaving.pod, now).then(|| format!("may not be disrupted ({})", annotations::DO_NOT_DISRUPT))
+    do_not_disrupt(leaving.pod, now)
+        .then(|| format!("may not be disrupted ({})", annotations::DO_NOT_DISRUPT))
 }
 
 fn is_terminating(pod: &Pod) -> bool {
@@ -169,31 +191,51 @@ fn is_terminal(pod: &Pod) -> bool {
 
 /// A static pod, which the kubelet owns.
 fn is_mirror(pod: &Pod) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "Node" && owner.api_version == "v1")
+    pod.metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.kind == "Node" && owner.api_version == "v1")
 }
 
 fn is_daemon(pod: &Pod) -> bool {
-    pod.metadata.owner_references.iter().flatten().any(|owner| owner.kind == "DaemonSet" && owner.api_version.starts_with("apps/"))
+    pod.metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.kind == "DaemonSet" && owner.api_version.starts_with("apps/"))
 }
 
 fn tolerates_disruption(pod: &Pod) -> bool {
     let taint = disrupted_taint();
     let tolerations = pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
-    tolerations.filter_map(|toleration| Toleration::from_api(toleration).ok()).any(|toleration| toleration.tolerates(&taint))
+    tolerations
+        .filter_map(|toleration| Toleration::from_api(toleration).ok())
+        .any(|toleration| toleration.tolerates(&taint))
 }
 
 fn is_stuck(pod: &Pod, now: Timestamp) -> bool {
-    pod.metadata.deletion_timestamp.as_ref().is_some_and(|deleting| now.duration_since(deleting.0) > STUCK_AFTER)
+    pod.metadata
+        .deletion_timestamp
+        .as_ref()
+        .is_some_and(|deleting| now.duration_since(deleting.0) > STUCK_AFTER)
 }
 
 fn is_critical(pod: &Pod) -> bool {
-    let class = pod.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
+    let class = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.priority_class_name.as_deref());
     matches!(class, Some("system-cluster-critical" | "system-node-critical"))
 }
 
 /// `true`, or a Go duration since the pod's start; what can't be read protects nothing (upstream reports it as an event).
 fn do_not_disrupt(pod: &Pod, now: Timestamp) -> bool {
-    let value = pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(annotations::DO_NOT_DISRUPT));
+    let value = pod
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(annotations::DO_NOT_DISRUPT));
     match value.map(String::as_str) {
         None => false,
         Some("true") => true,
@@ -209,13 +251,24 @@ fn do_not_disrupt(pod: &Pod, now: Timestamp) -> bool {
 
 /// The grace period that is left to a pod past its own deadline, at least 1 second; None while it has time.
 fn forced_grace(pod: &Pod, deadline: Timestamp, now: Timestamp) -> Option<i64> {
-    let own = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
+    let own = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.termination_grace_period_seconds)
+        .unwrap_or(30);
     let left = deadline.duration_since(now).as_secs();
     match &pod.metadata.deletion_timestamp {
         // Already leaving, and by the node's deadline at the latest: nothing to shorten.
         Some(deleting) if deleting.0 <= deadline => None,
         // Deleted with the shortest grace period that there is.
-        Some(_) if pod.metadata.deletion_grace_period_seconds.is_some_and(|grace| grace <= 1) => None,
+        Some(_)
+            if pod
+                .metadata
+                .deletion_grace_period_seconds
+                .is_some_and(|grace| grace <= 1) =>
+        {
+            None
+        }
         _ => (left <= own).then_some(left.max(1)),
     }
 }

@@ -85,7 +85,9 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
             );
         }
         status.node_class_observed_generation = class.metadata.generation;
-        observed.registrations.tell(&mut status.conditions, now, generation);
+        observed
+            .registrations
+            .tell(&mut status.conditions, now, generation);
     }
     let ready = root(&status.conditions);
     set(&mut status.conditions, conditions::READY, &ready);

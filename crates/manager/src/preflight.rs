@@ -146,10 +146,8 @@ pub(crate) async fn wait(
             });
         }
         for one in missing.iter().filter(|one| !told.contains(one)) {
-            match limit {
-                Some(_) => tracing::warn!("not ready yet, trying again for {}s: {one}", left.as_secs()),
-                None => tracing::warn!("not ready yet, trying again: {one}"),
-            }
+            let still = limit.map_or_else(String::new, |_| format!(" for {}s", left.as_secs()));
+            tracing::warn!("not ready yet, trying again{still}: {one}");
         }
         told = missing;
         sleep(pause.min(left)).await;

@@ -47,7 +47,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
             exposition: &exposition,
             metrics: &metrics,
         };
-        let next = session.run(&mut supervisor, &mut signals).await?;
+        let next = Box::pin(session.run(&mut supervisor, &mut signals)).await?;
         readiness.forget();
         match next {
             Next::End => return Ok(()),

@@ -229,6 +229,23 @@ fn wrong_usage_ends_with_2_and_names_the_flag() {
 }
 
 #[test]
+fn a_context_that_the_kubeconfig_lacks_is_named_with_its_flag() {
+    let folder = Folder::new();
+    let kubeconfig = folder.kubeconfig("http://127.0.0.1:1", |_| {});
+    for (context, part) in [
+        ("--context=there", "--context (KUBE_CONTEXT)"),
+        ("--cluster-api-context=there", "--cluster-api-context (CLUSTER_API_CONTEXT)"),
+    ] {
+        let (code, said) = run(&mut manager(&[&flag(&kubeconfig), context]));
+        assert_eq!(code, Some(1), "{said}");
+        assert_says(&said, &["there", part]);
+    }
+    let (code, said) = run(&mut manager(&["--context=there"]));
+    assert_eq!(code, Some(2), "{said}");
+    assert_says(&said, &["--kubeconfig"]);
+}
+
+#[test]
 fn a_variable_with_a_wrong_value_is_a_usage_error_too() {
     let (code, said) = run(manager(&[]).env("KUBE_CLIENT_QPS", "fast"));
     assert_eq!(code, Some(2));

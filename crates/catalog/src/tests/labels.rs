@@ -179,12 +179,21 @@ fn two_machine_deployments_of_one_type_stay_two() {
 // on-demand.
 #[test]
 fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
-    let found = entry(&with_capacity("a", &[("labels", "karpenter.sh/capacity-type=spot")]));
+    let found = entry(&with_capacity(
+        "a",
+        &[("labels", "karpenter.sh/capacity-type=spot")],
+    ));
     assert_eq!((code(&found), found.capacity_type()), (None, "spot"));
     let offering = &found.instance_type.offerings[0];
     let spot = Requirements::from_labels(&[(keys::CAPACITY_TYPE.to_owned(), "spot".to_owned())].into());
     assert!(offering.requirements.intersects(&spot).is_ok());
-    assert!(found.instance_type.requirements.compatible(&spot, &BTreeSet::new()).is_ok());
+    assert!(
+        found
+            .instance_type
+            .requirements
+            .compatible(&spot, &BTreeSet::new())
+            .is_ok()
+    );
 }
 
 // karpenter-provider-cluster-api: the opt-in label in the template, too, as its design page asks for, makes Machines that are born
@@ -192,7 +201,8 @@ fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
 #[test]
 fn the_opt_in_label_in_the_template_changes_nothing_for_pools_that_do_not_mention_it() {
     let found = entry(&deployment("a", |object| {
-        object["spec"]["template"]["metadata"]["labels"] = json!({"node.cluster.x-k8s.io/karpenter-member": ""});
+        object["spec"]["template"]["metadata"]["labels"] =
+            json!({"node.cluster.x-k8s.io/karpenter-member": ""});
     }));
     assert_eq!(code(&found), None);
     assert!(found.instance_type.offerings[0].unavailable.is_none());

@@ -17,24 +17,48 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// Assigns the claim once and for all, or ends it, saying why nothing serves.
 pub(super) async fn assign(context: &Context, claim: &NodeClaim) -> Outcome {
-    let Some(class) = context.index.snapshot().node_class(&claim.spec.node_class_ref.name).cloned() else {
-        tracing::warn!(claim = name(claim), class = claim.spec.node_class_ref.name, "the claim's node class does not exist");
+    let Some(class) = context
+        .index
+        .snapshot()
+        .node_class(&claim.spec.node_class_ref.name)
+        .cloned()
+    else {
+        tracing::warn!(
+            claim = name(claim),
+            class = claim.spec.node_class_ref.name,
+            "the claim's node class does not exist"
+        );
         return Ok(Some(AGAIN));
     };
     let entries = crate::catalog::of_class(context, &class).unwrap_or_default();
     let types: Vec<_> = entries.iter().map(|entry| entry.instance_type.clone()).collect();
     let of_nodes = entries.iter().flat_map(|entry| entry.labels.keys().cloned());
-    let well_known = labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).chain(of_nodes).collect();
+    let well_known = labels::WELL_KNOWN
+        .iter()
+        .map(|key| (*key).to_owned())
+        .chain(of_nodes)
+        .collect();
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
     let assignment = match decide(claim, &types, &well_known) {
         Ok(assignment) => assignment,
         Err(why) => {
             let message = format!("no MachineDeployment serves the claim: {why}");
-            super::delete(context, &name(claim), uid, "InsufficientCapacityError", "insufficient_capacity", &message).await?;
+            super::delete(
+                context,
+                &name(claim),
+                uid,
+                "InsufficientCapacityError",
+                "insufficient_capacity",
+                &message,
+            )
+            .await?;
             return Ok(None);
         }
     };
-    let Some(entry) = entries.iter().find(|entry| Some(&entry.name) == assignment.instance_type.machine_deployment.as_ref()) else {
+    let Some(entry) = entries
+        .iter()
+        .find(|entry| Some(&entry.name) == assignment.instance_type.machine_deployment.as_ref())
+    else {
         return Ok(Some(AGAIN));
     };
     let own = claim.metadata.labels.clone().unwrap_or_default();
@@ -46,8 +70,15 @@ pub(super) async fn assign(context: &Context, claim: &NodeClaim) -> Outcome {
         "labels": promised,
         "annotations": { annotations::MACHINE_DEPLOYMENT: entry.name.to_string() },
     } });
-    let params = PatchParams { field_manager: Some(managers::NODECLAIM.to_owned()), ..PatchParams::default() };
-    match context.node_claims().patch(&name(claim), &params, &Patch::Merge(&patch)).await {
+    let params = PatchParams {
+        field_manager: Some(managers::NODECLAIM.to_owned()),
+        ..PatchParams::default()
+    };
+    match context
+        .node_claims()
+        .patch(&name(claim), &params, &Patch::Merge(&patch))
+        .await
+    {
         Ok(patched) => {
             tracing::info!(claim = name(claim), machine_deployment = %entry.name, "assigned NodeClaim");
             context.index.assume(patched, Timestamp::now());

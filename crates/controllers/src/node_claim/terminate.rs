@@ -11,7 +11,9 @@ use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::names::{annotations, conditions, finalizers, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::snapshot::Snapshot;
-use karpenter_capi_lifecycle::claim::{Notice, Terminating, Termination, blocking_attachments, terminate as decide};
+use karpenter_capi_lifecycle::claim::{
+    Notice, Terminating, Termination, blocking_attachments, terminate as decide,
+};
 use karpenter_capi_lifecycle::drain::{Budgets, DrainRules, UnreadableRule};
 use karpenter_capi_lifecycle::ledger::{ClaimRef, assigned};
 use karpenter_capi_model::name::NamespacedName;
@@ -22,7 +24,12 @@ use std::sync::Arc;
 
 /// Follows a claim with a deletionTimestamp.
 pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
-    let has_finalizer = claim.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
+    let has_finalizer = claim
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == finalizers::TERMINATION);
     if !has_finalizer {
         return Ok(None);
     }
@@ -34,7 +41,10 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
     let node = node_of(context, claim, machine.as_deref());
     let snapshot = context.index.snapshot();
     let now = Timestamp::now();
-    let pods = node.as_deref().map(|node| pods_on(&snapshot, node)).unwrap_or_default();
+    let pods = node
+        .as_deref()
+        .map(|node| pods_on(&snapshot, node))
+        .unwrap_or_default();
     let rules = drain_rules(context, &snapshot, machine.as_deref());
     let attachments = match (node.as_deref(), &rules) {
         (Some(node), Ok(rules)) => attachments(&snapshot, node, &pods, rules, now),
@@ -59,7 +69,13 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
 }
 
 /// Writes what was decided, in this order: see `is_drained` of the pure steps.
-async fn apply(context: &Context, claim: &NodeClaim, node: Option<&Node>, termination: Termination, now: Timestamp) -> Outcome {
+async fn apply(
+    context: &Context,
+    claim: &NodeClaim,
+    node: Option<&Node>,
+    termination: Termination,
+    now: Timestamp,
+) -> Outcome {
     if let Some(deadline) = termination.deadline {
         write_deadline(context, claim, deadline).await?;
     }
@@ -83,7 +99,11 @@ async fn apply(context: &Context, claim: &NodeClaim, node: Option<&Node>, termin
     tell(context, claim, node, notices).await;
     if let Some(node) = node
         && !drained_before
-        && context.index.snapshot().node_claim(&crate::context::name(claim)).is_some_and(|claim| is_drained(claim))
+        && context
+            .index
+            .snapshot()
+            .node_claim(&crate::context::name(claim))
+            .is_some_and(|claim| is_drained(claim))
     {
         context.metrics.node_drained(node);
     }
@@ -100,7 +120,11 @@ fn add_refusals(notices: &mut Vec<Notice>, refused: &[String]) {
     let words = refused.join("; ");
     match notices.iter_mut().find(|notice| notice.reason == REASON) {
         Some(notice) => notice.message = format!("{}; {words}", notice.message),
-        None => notices.push(Notice { warning: true, reason: REASON, message: format!("Failed to drain node, {words}") }),
+        None => notices.push(Notice {
+            warning: true,
+            reason: REASON,
+            message: format!("Failed to drain node, {words}"),
+        }),
     }
 }
 
@@ -110,16 +134,26 @@ async fn tell(context: &Context, claim: &NodeClaim, node: Option<&Node>, notices
     for about in about {
         for notice in &notices {
             if notice.warning {
-                context.events.warning(&about, notice.reason, notice.message.clone()).await;
+                context
+                    .events
+                    .warning(&about, notice.reason, notice.message.clone())
+                    .await;
             } else {
-                context.events.normal(&about, notice.reason, notice.message.clone()).await;
+                context
+                    .events
+                    .normal(&about, notice.reason, notice.message.clone())
+                    .await;
             }
         }
     }
 }
 
 /// The rules that apply to the claim's Machine.
-fn drain_rules(context: &Context, snapshot: &Snapshot, machine: Option<&Machine>) -> Result<DrainRules, UnreadableRule> {
+fn drain_rules(
+    context: &Context,
+    snapshot: &Snapshot,
+    machine: Option<&Machine>,
+) -> Result<DrainRules, UnreadableRule> {
     let rules = snapshot.machine_drain_rules.values().map(Arc::as_ref);
     let namespaces = snapshot.namespaces.values().map(Arc::as_ref);
     DrainRules::of_machine(rules, machine, context.cluster().as_deref(), namespaces)
@@ -127,31 +161,60 @@ fn drain_rules(context: &Context, snapshot: &Snapshot, machine: Option<&Machine>
 
 /// Whether the claim's end was seen before.
 fn is_known(claim: &NodeClaim) -> bool {
-    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let all = claim
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     karpenter_capi_api::condition::find(all, conditions::DRAINED).is_some()
 }
 
 fn written_deadline(claim: &NodeClaim) -> Option<Timestamp> {
-    claim.metadata.annotations.as_ref()?.get(annotations::NODECLAIM_TERMINATION_TIMESTAMP)?.parse().ok()
+    claim
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(annotations::NODECLAIM_TERMINATION_TIMESTAMP)?
+        .parse()
+        .ok()
 }
 
 fn is_drained(claim: &NodeClaim) -> bool {
-    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let all = claim
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     karpenter_capi_api::condition::is_true(all, conditions::DRAINED)
 }
 
 /// The Node: by the Machine's word, which also holds before the claim was registered, else by provider ID.
 fn node_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> Option<Arc<Node>> {
-    let by_machine = machine.and_then(Machine::node_name).and_then(|name| context.index.snapshot().node(name).cloned());
+    let by_machine = machine
+        .and_then(Machine::node_name)
+        .and_then(|name| context.index.snapshot().node(name).cloned());
     by_machine.or_else(|| nodes_of(context, claim, machine).into_iter().next())
 }
 
 fn pods_on<'a>(snapshot: &'a Snapshot, node: &Node) -> Vec<&'a Pod> {
-    let on_node = |pod: &&Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == node.metadata.name.as_ref();
-    snapshot.pods.values().map(|pod| &pod.object).filter(on_node).collect()
+    let on_node = |pod: &&Pod| {
+        pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == node.metadata.name.as_ref()
+    };
+    snapshot
+        .pods
+        .values()
+        .map(|pod| &pod.object)
+        .filter(on_node)
+        .collect()
 }
 
-fn attachments(snapshot: &Snapshot, node: &Node, pods: &[&Pod], rules: &DrainRules, now: Timestamp) -> Vec<String> {
+fn attachments(
+    snapshot: &Snapshot,
+    node: &Node,
+    pods: &[&Pod],
+    rules: &DrainRules,
+    now: Timestamp,
+) -> Vec<String> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let of_node: Vec<(String, String)> = snapshot
         .volume_attachments
@@ -172,7 +235,13 @@ fn volumes_of(snapshot: &Snapshot, pod: &Pod) -> Vec<String> {
     let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
     let bound = claims.filter_map(|source| {
         let key = NamespacedName::new(namespace.clone(), source.claim_name.clone());
-        snapshot.persistent_volume_claims.get(&key)?.spec.as_ref()?.volume_name.clone()
+        snapshot
+            .persistent_volume_claims
+            .get(&key)?
+            .spec
+            .as_ref()?
+            .volume_name
+            .clone()
     });
     bound.collect()
 }
@@ -183,8 +252,14 @@ async fn write_deadline(context: &Context, claim: &NodeClaim, deadline: Timestam
         "uid": claim.metadata.uid,
         "annotations": { annotations::NODECLAIM_TERMINATION_TIMESTAMP: deadline.to_string() },
     } });
-    let params = PatchParams { field_manager: Some(managers::TERMINATION.to_owned()), ..PatchParams::default() };
-    let patched = context.node_claims().patch(&name, &params, &Patch::Merge(&patch)).await;
+    let params = PatchParams {
+        field_manager: Some(managers::TERMINATION.to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = context
+        .node_claims()
+        .patch(&name, &params, &Patch::Merge(&patch))
+        .await;
     let patched = patched.attempt(|| format!("write the termination deadline of NodeClaim {name}"))?;
     context.index.assume(patched, Timestamp::now());
     Ok(())

@@ -45,7 +45,10 @@ impl Failure {
 
     /// Whether it counts for the registration health of its NodePool. Missing capacity says nothing of how machines are set up.
     pub fn is_unhealthy(self) -> bool {
-        matches!(self, Self::LaunchFailed | Self::LaunchTimedOut | Self::RegistrationTimedOut)
+        matches!(
+            self,
+            Self::LaunchFailed | Self::LaunchTimedOut | Self::RegistrationTimedOut
+        )
     }
 
     /// Whether another claim on the same MachineDeployment is likely to fail in the same way.
@@ -71,28 +74,47 @@ pub(super) struct Trouble {
 
 /// What the infrastructure provider says of a Machine without provider ID: no capacity, by reason or message, or a failure for good.
 pub(super) fn trouble(machine: &Machine) -> Option<Trouble> {
+    let told = || condition::find(&machine.status.conditions, conditions::CAPI_INFRASTRUCTURE_READY);
+    terminal(machine).or_else(|| {
+        let told = told().filter(|told| told.status == FALSE)?;
+        let lacking = is_lack_of_capacity(&told.reason) || is_lack_of_capacity(&told.message);
+        lacking.then(|| Trouble::new(Failure::InsufficientCapacity, &told.reason, &told.message))
+    })
+}
+
+/// A failure for good. Cluster API is giving these fields up, and only some providers still write them.
+pub(super) fn terminal(machine: &Machine) -> Option<Trouble> {
     let status = &machine.status;
-    let told = condition::find(&status.conditions, conditions::CAPI_INFRASTRUCTURE_READY).filter(|told| told.status == FALSE);
-    let terminal = status.failure_reason.is_some() || status.failure_message.is_some();
-    let (reason, message) = if terminal {
-        (status.failure_reason.clone().unwrap_or_default(), status.failure_message.clone().unwrap_or_default())
-    } else {
-        let told = told?;
-        (told.reason.clone(), told.message.clone())
-    };
-    let failure = if is_lack_of_capacity(&reason) || is_lack_of_capacity(&message) {
-        Failure::InsufficientCapacity
-    } else if terminal {
-        Failure::LaunchFailed
-    } else {
+    if status.failure_reason.is_none() && status.failure_message.is_none() {
         return None;
-    };
-    let reason = match (reason.is_empty(), failure) {
-        (false, _) => reason,
-        (true, Failure::InsufficientCapacity) => reasons::INSUFFICIENT_CAPACITY.to_owned(),
-        (true, _) => reasons::LAUNCH_FAILED.to_owned(),
-    };
-    Some(Trouble { failure, reason, message })
+    }
+    let reason = status.failure_reason.as_deref().unwrap_or_default();
+    let message = status.failure_message.as_deref().unwrap_or_default();
+    let lacking = is_lack_of_capacity(reason) || is_lack_of_capacity(message);
+    Some(Trouble::new(
+        if lacking {
+            Failure::InsufficientCapacity
+        } else {
+            Failure::LaunchFailed
+        },
+        reason,
+        message,
+    ))
+}
+
+impl Trouble {
+    fn new(failure: Failure, reason: &str, message: &str) -> Self {
+        let default = match failure {
+            Failure::InsufficientCapacity => reasons::INSUFFICIENT_CAPACITY,
+            _ => reasons::LAUNCH_FAILED,
+        };
+        let reason = if reason.is_empty() { default } else { reason };
+        Self {
+            failure,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }
+    }
 }
 
 /// What clouds say when they have no machine, or permit no more of them. Throttling ("rate exceeded", `RequestLimitExceeded`) is no

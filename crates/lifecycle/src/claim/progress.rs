@@ -1,6 +1,6 @@
 //! From assigned to initialized.
 
-use super::failure::{Failure, trouble};
+use super::failure::{Failure, terminal, trouble};
 use super::set_ready;
 use crate::node::{self, NodeChange};
 use jiff::{SignedDuration, Timestamp};
@@ -10,13 +10,6 @@ use karpenter_capi_api::condition::{self, FALSE, TRUE, UNKNOWN};
 use karpenter_capi_api::names::conditions::{self, reasons};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus, ResourceList};
 use karpenter_capi_model::taint::Taint;
-
-/// How long an infrastructure provider may say that it has no capacity, or that it has failed, before the claim ends: some of them
-/// try again by themselves within seconds.
-pub const TROUBLE_GRACE: SignedDuration = SignedDuration::from_secs(30);
-/// How long the Node of a registered claim may be gone while its Machine is there, before the claim ends: a kubelet that starts anew
-/// makes its Node again.
-pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_mins(2);
 
 /// What a claim may take for, each from the step before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +64,12 @@ pub struct Step {
 /// The next step.
 pub fn progress(observed: &Observed<'_>) -> Step {
     let present = observed.claim.status.clone().unwrap_or_default();
-    let mut step = Step { node: None, status: present, ended: None, look_again: None };
+    let mut step = Step {
+        node: None,
+        status: present,
+        ended: None,
+        look_again: None,
+    };
     if let Some(promise) = observed.promise.filter(|_| step.status.capacity.is_empty()) {
         step.status.capacity = promise.capacity.clone();
         step.status.allocatable = promise.allocatable.clone();
@@ -80,21 +78,45 @@ pub fn progress(observed: &Observed<'_>) -> Step {
     if condition::is_true(&step.status.conditions, conditions::LAUNCHED) {
         register(observed, &mut step);
     } else {
-        wait(observed, &mut step, conditions::REGISTERED, "NotLaunched", "the Machine is not launched");
+        wait(
+            observed,
+            &mut step,
+            conditions::REGISTERED,
+            "NotLaunched",
+            "the Machine is not launched",
+        );
     }
     if condition::is_true(&step.status.conditions, conditions::REGISTERED) {
         initialize(observed, &mut step);
     } else {
-        wait(observed, &mut step, conditions::INITIALIZED, "NotRegistered", "the Node is not registered");
+        wait(
+            observed,
+            &mut step,
+            conditions::INITIALIZED,
+            "NotRegistered",
+            "the Node is not registered",
+        );
     }
-    set_ready(&mut step.status.conditions, observed.now, observed.claim.metadata.generation);
-    end(observed, &mut step);
+    set_ready(
+        &mut step.status.conditions,
+        observed.now,
+        observed.claim.metadata.generation,
+    );
+    super::end::end(observed, &mut step);
     step
 }
 
 fn set(observed: &Observed<'_>, step: &mut Step, kind: &str, status: &str, reason: &str, message: &str) {
     let generation = observed.claim.metadata.generation;
-    condition::set(&mut step.status.conditions, kind, status, reason, message, observed.now, generation);
+    condition::set(
+        &mut step.status.conditions,
+        kind,
+        status,
+        reason,
+        message,
+        observed.now,
+        generation,
+    );
 }
 
 fn wait(observed: &Observed<'_>, step: &mut Step, kind: &str, reason: &str, message: &str) {
@@ -107,16 +129,32 @@ fn launch(observed: &Observed<'_>, step: &mut Step) {
         return;
     }
     let Some(machine) = observed.machine else {
-        let (reason, message) = observed.blocked.unwrap_or(("AwaitingMachine", "no Machine has been made yet"));
+        let (reason, message) = observed
+            .blocked
+            .unwrap_or(("AwaitingMachine", "no Machine has been made yet"));
         return wait(observed, step, conditions::LAUNCHED, reason, message);
     };
     if let Some(provider_id) = &machine.spec.provider_id {
         step.status.provider_id = Some(provider_id.clone());
-        set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
+        set(
+            observed,
+            step,
+            conditions::LAUNCHED,
+            TRUE,
+            conditions::LAUNCHED,
+            "",
+        );
     } else if let Some(trouble) = trouble(machine) {
         // False, so that the transition time tells since when: see TROUBLE_GRACE.
         let message = in_words(machine, &trouble.message);
-        set(observed, step, conditions::LAUNCHED, FALSE, &trouble.reason, &message);
+        set(
+            observed,
+            step,
+            conditions::LAUNCHED,
+            FALSE,
+            &trouble.reason,
+            &message,
+        );
     } else {
         let (reason, message) = provisioning(machine);
         wait(observed, step, conditions::LAUNCHED, &reason, &message);
@@ -130,16 +168,26 @@ fn provisioning(machine: &Machine) -> (String, String) {
         .filter(|told| told.status != TRUE && !told.message.is_empty());
     match told {
         Some(condition) => {
-            let reason = if condition.reason.is_empty() { reasons::LAUNCH_FAILED } else { &condition.reason };
+            let reason = if condition.reason.is_empty() {
+                reasons::LAUNCH_FAILED
+            } else {
+                &condition.reason
+            };
             (reason.to_owned(), in_words(machine, &condition.message))
         }
-        None => ("MachineProvisioning".to_owned(), format!("Machine {name} has no infrastructure yet")),
+        None => (
+            "MachineProvisioning".to_owned(),
+            format!("Machine {name} has no infrastructure yet"),
+        ),
     }
 }
 
 fn in_words(machine: &Machine, words: &str) -> String {
     let words: String = words.chars().take(300).collect();
-    format!("Machine {}: {words}", machine.metadata.name.as_deref().unwrap_or_default())
+    format!(
+        "Machine {}: {words}",
+        machine.metadata.name.as_deref().unwrap_or_default()
+    )
 }
 
 /// Registered: the one Node with the provider ID carries what the claim promises.
@@ -153,22 +201,59 @@ fn register(observed: &Observed<'_>, step: &mut Step) {
         return;
     }
     match observed.nodes {
+        [] if let Some(failure) = observed.machine.and_then(terminal) => {
+            let message = observed
+                .machine
+                .map(|machine| in_words(machine, &failure.message))
+                .unwrap_or_default();
+            set(
+                observed,
+                step,
+                conditions::REGISTERED,
+                FALSE,
+                &failure.reason,
+                &message,
+            );
+        }
         [] => {
             let message = match &step.status.provider_id {
                 Some(provider_id) => format!("no Node has the provider ID {provider_id}"),
                 None => "no Node yet".to_owned(),
             };
-            wait(observed, step, conditions::REGISTERED, reasons::NODE_NOT_FOUND, &message);
+            wait(
+                observed,
+                step,
+                conditions::REGISTERED,
+                reasons::NODE_NOT_FOUND,
+                &message,
+            );
         }
         [node] => {
             step.node = node::registered(observed.claim, node);
             step.status.node_name.clone_from(&node.metadata.name);
-            set(observed, step, conditions::REGISTERED, TRUE, conditions::REGISTERED, "");
+            set(
+                observed,
+                step,
+                conditions::REGISTERED,
+                TRUE,
+                conditions::REGISTERED,
+                "",
+            );
         }
         several => {
-            let names: Vec<&str> = several.iter().filter_map(|node| node.metadata.name.as_deref()).collect();
+            let names: Vec<&str> = several
+                .iter()
+                .filter_map(|node| node.metadata.name.as_deref())
+                .collect();
             let message = format!("several Nodes have its provider ID: {}", names.join(", "));
-            set(observed, step, conditions::REGISTERED, FALSE, reasons::MULTIPLE_NODES_FOUND, &message);
+            set(
+                observed,
+                step,
+                conditions::REGISTERED,
+                FALSE,
+                reasons::MULTIPLE_NODES_FOUND,
+                &message,
+            );
         }
     }
 }
@@ -179,7 +264,14 @@ fn initialize(observed: &Observed<'_>, step: &mut Step) {
         // False, so that the transition time tells since when: see NODE_GONE_AFTER.
         let name = step.status.node_name.clone().unwrap_or_default();
         let message = format!("Node {name} is gone, though its Machine is there");
-        return set(observed, step, conditions::INITIALIZED, FALSE, reasons::NODE_NOT_FOUND, &message);
+        return set(
+            observed,
+            step,
+            conditions::INITIALIZED,
+            FALSE,
+            reasons::NODE_NOT_FOUND,
+            &message,
+        );
     };
     if condition::is_true(&step.status.conditions, conditions::INITIALIZED) {
         return;
@@ -190,13 +282,28 @@ fn initialize(observed: &Observed<'_>, step: &mut Step) {
     // Registration's patch and this one carry the same resourceVersion: one of them per step.
     if step.node.is_some() {
         step.look_again = Some(SignedDuration::from_secs(1));
-        return wait(observed, step, conditions::INITIALIZED, "Registering", "the Node is being registered");
+        return wait(
+            observed,
+            step,
+            conditions::INITIALIZED,
+            "Registering",
+            "the Node is being registered",
+        );
     }
     step.node = node::initialized(node);
     let status = node.status.clone().unwrap_or_default();
     step.status.capacity.extend(status.capacity.unwrap_or_default());
-    step.status.allocatable.extend(status.allocatable.unwrap_or_default());
-    set(observed, step, conditions::INITIALIZED, TRUE, conditions::INITIALIZED, "");
+    step.status
+        .allocatable
+        .extend(status.allocatable.unwrap_or_default());
+    set(
+        observed,
+        step,
+        conditions::INITIALIZED,
+        TRUE,
+        conditions::INITIALIZED,
+        "",
+    );
 }
 
 fn not_initialized(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
@@ -205,67 +312,48 @@ fn not_initialized(claim: &NodeClaim, node: &Node) -> Option<(&'static str, Stri
     }
     let taints = node::taints_of(node);
     let startup = taints.iter().find(|taint| {
-        claim.spec.startup_taints.iter().any(|startup| startup.key == taint.key && startup.effect == taint.effect)
+        claim
+            .spec
+            .startup_taints
+            .iter()
+            .any(|startup| startup.key == taint.key && startup.effect == taint.effect)
     });
     if let Some(taint) = startup {
-        return Some((reasons::STARTUP_TAINTS_EXIST, format!("startup taint {}:{} is still there", taint.key, taint.effect)));
+        return Some((
+            reasons::STARTUP_TAINTS_EXIST,
+            format!("startup taint {}:{} is still there", taint.key, taint.effect),
+        ));
     }
-    if let Some(taint) = taints.iter().find(|taint| Taint::from_api(taint).is_ok_and(|taint| taint.is_ephemeral())) {
+    if let Some(taint) = taints
+        .iter()
+        .find(|taint| Taint::from_api(taint).is_ok_and(|taint| taint.is_ephemeral()))
+    {
         let message = format!("taint {}:{} is still there", taint.key, taint.effect);
         return Some((reasons::KNOWN_EPHEMERAL_TAINTS_EXIST, message));
     }
-    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let requested = claim.spec.resources.requests.iter().filter(|(_, amount)| !is_zero(&amount.0));
-    let missing = requested
-        .map(|(resource, _)| resource)
-        .find(|resource| allocatable.and_then(|all| all.get(*resource)).is_none_or(|amount| is_zero(&amount.0)));
-    missing.map(|resource| (reasons::RESOURCE_NOT_REGISTERED, format!("resource {resource} is not registered")))
+    let allocatable = node
+        .status
+        .as_ref()
+        .and_then(|status| status.allocatable.as_ref());
+    let requested = claim
+        .spec
+        .resources
+        .requests
+        .iter()
+        .filter(|(_, amount)| !is_zero(&amount.0));
+    let missing = requested.map(|(resource, _)| resource).find(|resource| {
+        allocatable
+            .and_then(|all| all.get(*resource))
+            .is_none_or(|amount| is_zero(&amount.0))
+    });
+    missing.map(|resource| {
+        (
+            reasons::RESOURCE_NOT_REGISTERED,
+            format!("resource {resource} is not registered"),
+        )
+    })
 }
 
 fn is_zero(quantity: &str) -> bool {
     !quantity.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
-}
-
-/// A claim that takes too long, or waits for what won't come, ends; its pods are solved again.
-fn end(observed: &Observed<'_>, step: &mut Step) {
-    let Some((failure, from, limit)) = next_end(observed, step) else { return };
-    let left = limit - observed.now.duration_since(from);
-    if left.is_positive() {
-        step.look_again = Some(step.look_again.map_or(left, |other| other.min(left)));
-        return;
-    }
-    let (kind, what) = match failure {
-        Failure::InsufficientCapacity | Failure::LaunchFailed => (conditions::LAUNCHED, "can't be launched".to_owned()),
-        Failure::LaunchTimedOut => (conditions::LAUNCHED, format!("not {} within {}", conditions::LAUNCHED, show(limit))),
-        Failure::RegistrationTimedOut => {
-            (conditions::REGISTERED, format!("not {} within {}", conditions::REGISTERED, show(limit)))
-        }
-        Failure::NodeGone => (conditions::INITIALIZED, format!("without Node for {}", show(limit))),
-    };
-    let why = condition::find(&step.status.conditions, kind).map(|condition| condition.message.clone()).unwrap_or_default();
-    step.ended = Some((failure, format!("{what}: {why}")));
-}
-
-/// What ends the claim next if nothing changes: why, and how long after which moment.
-fn next_end(observed: &Observed<'_>, step: &Step) -> Option<(Failure, Timestamp, SignedDuration)> {
-    let all = &step.status.conditions;
-    let since = |kind: &str| condition::find(all, kind).map(|condition| condition.last_transition_time.0);
-    if condition::is_true(all, conditions::REGISTERED) {
-        let gone = condition::is_false(all, conditions::INITIALIZED);
-        return gone.then(|| Some((Failure::NodeGone, since(conditions::INITIALIZED)?, NODE_GONE_AFTER))).flatten();
-    }
-    if condition::is_true(all, conditions::LAUNCHED) {
-        return Some((Failure::RegistrationTimedOut, since(conditions::LAUNCHED)?, observed.timeouts.registration));
-    }
-    let created = observed.claim.metadata.creation_timestamp.as_ref()?.0;
-    let timeout = (Failure::LaunchTimedOut, created, observed.timeouts.launch);
-    let trouble = observed.machine.and_then(trouble).filter(|_| condition::is_false(all, conditions::LAUNCHED));
-    let early = trouble.and_then(|trouble| Some((trouble.failure, since(conditions::LAUNCHED)?, TROUBLE_GRACE)));
-    let left = |(_, from, limit): &(Failure, Timestamp, SignedDuration)| *limit - observed.now.duration_since(*from);
-    // Whichever comes first: a limit that was set shorter than the grace holds as well.
-    [early, Some(timeout)].into_iter().flatten().min_by_key(left)
-}
-
-fn show(limit: SignedDuration) -> String {
-    karpenter_capi_api::duration::format_go(limit)
 }

@@ -1,6 +1,7 @@
 //! From deleted to drained.
 
-use crate::drain::{Budgets, Drain, DrainRules, MIN_DRAIN_TIME, PodRef, UnreadableRule, drain, stays};
+use super::words::{held, waited_for};
+use crate::drain::{Budgets, Drain, DrainRules, MIN_DRAIN_TIME, UnreadableRule, drain, stays};
 use crate::node::{self, NodeChange};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -92,12 +93,36 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
         Some(node) if keeps => leave_behind(observed, node, &mut termination),
         Some(node) => leave_node(observed, node, deadline, &mut termination),
         None => {
-            set(observed, &mut termination, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain");
-            set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
+            set(
+                observed,
+                &mut termination,
+                conditions::DRAINED,
+                TRUE,
+                "NoNode",
+                "there is no Node to drain",
+            );
+            set(
+                observed,
+                &mut termination,
+                conditions::VOLUMES_DETACHED,
+                TRUE,
+                "NoNode",
+                "",
+            );
         }
     }
-    if observed.machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some()) {
-        set(observed, &mut termination, conditions::INSTANCE_TERMINATING, TRUE, conditions::INSTANCE_TERMINATING, "");
+    if observed
+        .machine
+        .is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
+    {
+        set(
+            observed,
+            &mut termination,
+            conditions::INSTANCE_TERMINATING,
+            TRUE,
+            conditions::INSTANCE_TERMINATING,
+            "",
+        );
     }
     termination
 }
@@ -111,14 +136,21 @@ pub fn is_drained(claim: &NodeClaim, node: Option<&Node>) -> bool {
     if super::keeps_machine(claim) {
         return node.is_none_or(|node| node::left_behind(node).is_none());
     }
-    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    is_over(all, conditions::DRAINED) && is_over(all, conditions::VOLUMES_DETACHED) && node.is_none_or(node::is_disrupted)
+    let all = claim
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    is_over(all, conditions::DRAINED)
+        && is_over(all, conditions::VOLUMES_DETACHED)
+        && node.is_none_or(node::is_disrupted)
 }
 
 /// Done, or given up for a reason that ends the wait.
 fn is_over(all: &[Condition], kind: &str) -> bool {
-    condition::find(all, kind)
-        .is_some_and(|condition| condition.status == TRUE || [DEADLINE, UNREACHABLE].contains(&condition.reason.as_str()))
+    condition::find(all, kind).is_some_and(|condition| {
+        condition.status == TRUE || [DEADLINE, UNREACHABLE].contains(&condition.reason.as_str())
+    })
 }
 
 enum Deadline {
@@ -128,11 +160,19 @@ enum Deadline {
 }
 
 fn deadline(claim: &NodeClaim) -> Deadline {
-    let written = claim.metadata.annotations.as_ref().and_then(|all| all.get(annotations::NODECLAIM_TERMINATION_TIMESTAMP));
+    let written = claim
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotations::NODECLAIM_TERMINATION_TIMESTAMP));
     if let Some(deadline) = written.and_then(|text| text.parse().ok()) {
         return Deadline::Written(deadline);
     }
-    let period = claim.spec.termination_grace_period.as_ref().and_then(|period| period.parse().ok());
+    let period = claim
+        .spec
+        .termination_grace_period
+        .as_ref()
+        .and_then(|period| period.parse().ok());
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     match (period, deleted) {
         (Some(period), Some(deleted)) => deleted.checked_add(period).map_or(Deadline::None, Deadline::Due),
@@ -140,9 +180,24 @@ fn deadline(claim: &NodeClaim) -> Deadline {
     }
 }
 
-fn set(observed: &Terminating<'_>, termination: &mut Termination, kind: &str, status: &str, reason: &str, message: &str) {
+fn set(
+    observed: &Terminating<'_>,
+    termination: &mut Termination,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+) {
     let generation = observed.claim.metadata.generation;
-    condition::set(&mut termination.status.conditions, kind, status, reason, message, observed.now, generation);
+    condition::set(
+        &mut termination.status.conditions,
+        kind,
+        status,
+        reason,
+        message,
+        observed.now,
+        generation,
+    );
 }
 
 /// The Node stays with its Machine: no drain, only everything of ours off it.
@@ -152,23 +207,60 @@ fn leave_behind(observed: &Terminating<'_>, node: &Node, termination: &mut Termi
         termination.look_again = Some(AGAIN);
         return;
     }
-    set(observed, termination, conditions::DRAINED, TRUE, "Released", "the Node stays, and nothing of its claim is on it any more");
-    set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, "Released", "");
+    set(
+        observed,
+        termination,
+        conditions::DRAINED,
+        TRUE,
+        "Released",
+        "the Node stays, and nothing of its claim is on it any more",
+    );
+    set(
+        observed,
+        termination,
+        conditions::VOLUMES_DETACHED,
+        TRUE,
+        "Released",
+        "",
+    );
 }
 
-fn leave_node(observed: &Terminating<'_>, node: &Node, deadline: Option<Timestamp>, termination: &mut Termination) {
+fn leave_node(
+    observed: &Terminating<'_>,
+    node: &Node,
+    deadline: Option<Timestamp>,
+    termination: &mut Termination,
+) {
     termination.look_again = Some(AGAIN);
     if !node::is_disrupted(node) {
         // The conditions first: see `is_drained`.
-        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", "the Node is being tainted");
-        set(observed, termination, conditions::VOLUMES_DETACHED, UNKNOWN, "Draining", "");
+        set(
+            observed,
+            termination,
+            conditions::DRAINED,
+            UNKNOWN,
+            "Draining",
+            "the Node is being tainted",
+        );
+        set(
+            observed,
+            termination,
+            conditions::VOLUMES_DETACHED,
+            UNKNOWN,
+            "Draining",
+            "",
+        );
         termination.node = node::disrupted(node);
         return;
     }
     termination.node = node::disrupted(node);
     if let Some(deadline) = deadline {
         let message = format!("All pods will be deleted by {deadline}");
-        termination.notices.push(Notice { warning: true, reason: "TerminationGracePeriodExpiring", message });
+        termination.notices.push(Notice {
+            warning: true,
+            reason: "TerminationGracePeriodExpiring",
+            message,
+        });
     }
     if !is_over(&termination.status.conditions, conditions::DRAINED) {
         drain_pods(observed, deadline, termination);
@@ -185,75 +277,140 @@ fn drain_pods(observed: &Terminating<'_>, deadline: Option<Timestamp>, terminati
     if let Err(unreadable) = observed.rules {
         // Past their deadline pods go all the same.
         drain.evict.clear();
-        drain.held = drain.waiting.iter().map(|pod| (pod.clone(), format!("is not evicted: {unreadable}"))).take(1).collect();
+        drain.held = drain
+            .waiting
+            .iter()
+            .map(|pod| (pod.clone(), format!("is not evicted: {unreadable}")))
+            .take(1)
+            .collect();
     }
-    let since = condition::find(&termination.status.conditions, conditions::DRAINED)
-        .map_or(observed.now, |condition| condition.last_transition_time.0);
-    let over = deadline.is_some_and(|deadline| observed.now >= deadline);
-    if drain.waiting.is_empty() && observed.now.duration_since(since) >= MIN_DRAIN_TIME {
-        set(observed, termination, conditions::DRAINED, TRUE, conditions::DRAINED, "");
-    } else if over && drain.terminating.len() == drain.waiting.len() {
-        // Each has been told to go, with all the time that the deadline left it.
-        let message = if drain.waiting.is_empty() { String::new() } else { format!("still there: {}", waited_for(&drain)) };
-        set(observed, termination, conditions::DRAINED, FALSE, DEADLINE, &message);
-    } else if drain.waiting.is_empty() {
-        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", "the Node has just been tainted");
-    } else {
-        let message = format!("waiting for {}", waited_for(&drain));
-        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", &message);
-    }
+    tell_drained(observed, &drain, deadline, termination);
     if !drain.held.is_empty() {
-        let message = format!("Failed to drain node, {} pods are waiting to be evicted: {}", drain.waiting.len(), held(&drain));
-        termination.notices.push(Notice { warning: true, reason: "FailedDraining", message });
+        let message = format!(
+            "Failed to drain node, {} pods are waiting to be evicted: {}",
+            drain.waiting.len(),
+            held(&drain)
+        );
+        termination.notices.push(Notice {
+            warning: true,
+            reason: "FailedDraining",
+            message,
+        });
     }
     termination.drain = drain;
 }
 
-fn detach_volumes(observed: &Terminating<'_>, node: &Node, deadline: Option<Timestamp>, termination: &mut Termination) {
+fn tell_drained(
+    observed: &Terminating<'_>,
+    drain: &Drain,
+    deadline: Option<Timestamp>,
+    termination: &mut Termination,
+) {
+    let since = condition::find(&termination.status.conditions, conditions::DRAINED)
+        .map_or(observed.now, |condition| condition.last_transition_time.0);
+    let over = deadline.is_some_and(|deadline| observed.now >= deadline);
+    if drain.waiting.is_empty() && observed.now.duration_since(since) >= MIN_DRAIN_TIME {
+        set(
+            observed,
+            termination,
+            conditions::DRAINED,
+            TRUE,
+            conditions::DRAINED,
+            "",
+        );
+    } else if over && drain.terminating.len() == drain.waiting.len() {
+        // Each has been told to go, with all the time that the deadline left it.
+        let message = if drain.waiting.is_empty() {
+            String::new()
+        } else {
+            format!("still there: {}", waited_for(drain))
+        };
+        set(
+            observed,
+            termination,
+            conditions::DRAINED,
+            FALSE,
+            DEADLINE,
+            &message,
+        );
+    } else if drain.waiting.is_empty() {
+        set(
+            observed,
+            termination,
+            conditions::DRAINED,
+            UNKNOWN,
+            "Draining",
+            "the Node has just been tainted",
+        );
+    } else {
+        let message = format!("waiting for {}", waited_for(drain));
+        set(
+            observed,
+            termination,
+            conditions::DRAINED,
+            UNKNOWN,
+            "Draining",
+            &message,
+        );
+    }
+}
+
+fn detach_volumes(
+    observed: &Terminating<'_>,
+    node: &Node,
+    deadline: Option<Timestamp>,
+    termination: &mut Termination,
+) {
     let names = observed.volume_attachments.join(", ");
     let unreachable = node::unreachable_since(node)
         .is_some_and(|since| observed.now.duration_since(since) >= UNREACHABLE_VOLUME_WAIT);
     termination.look_again = None;
     if observed.volume_attachments.is_empty() {
-        set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, conditions::VOLUMES_DETACHED, "");
+        set(
+            observed,
+            termination,
+            conditions::VOLUMES_DETACHED,
+            TRUE,
+            conditions::VOLUMES_DETACHED,
+            "",
+        );
     } else if deadline.is_some_and(|deadline| observed.now >= deadline) {
         let message = format!("still attached: {names}");
-        set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, DEADLINE, &message);
+        set(
+            observed,
+            termination,
+            conditions::VOLUMES_DETACHED,
+            FALSE,
+            DEADLINE,
+            &message,
+        );
     } else if unreachable {
         let message = format!("still attached to a Node that nobody hears from: {names}");
-        set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, UNREACHABLE, &message);
+        set(
+            observed,
+            termination,
+            conditions::VOLUMES_DETACHED,
+            FALSE,
+            UNREACHABLE,
+            &message,
+        );
     } else {
         let message = format!("waiting for VolumeAttachments {names}");
-        set(observed, termination, conditions::VOLUMES_DETACHED, UNKNOWN, "AwaitingVolumeDetachment", &message);
+        set(
+            observed,
+            termination,
+            conditions::VOLUMES_DETACHED,
+            UNKNOWN,
+            "AwaitingVolumeDetachment",
+            &message,
+        );
         let message = format!("Awaiting deletion of bound volumeattachments ({names})");
-        termination.notices.push(Notice { warning: false, reason: "AwaitingVolumeDetachment", message });
+        termination.notices.push(Notice {
+            warning: false,
+            reason: "AwaitingVolumeDetachment",
+            message,
+        });
         termination.look_again = Some(AGAIN);
-    }
-}
-
-/// At most this many names; a condition isn't the place for more.
-const SHOWN: usize = 10;
-
-/// Protected pods first, each with what protects it: they are what a person can do something about.
-fn waited_for(drain: &Drain) -> String {
-    let is_held = |pod: &PodRef| drain.held.iter().any(|(held, _)| held == pod);
-    let held = drain.held.iter().map(|(pod, why)| format!("{pod}, which {why}"));
-    let others = drain.waiting.iter().filter(|pod| !is_held(pod)).map(|pod| {
-        if drain.terminating.contains(pod) { format!("{pod}, which is terminating") } else { pod.to_string() }
-    });
-    listed(held.chain(others))
-}
-
-fn held(drain: &Drain) -> String {
-    listed(drain.held.iter().map(|(pod, why)| format!("{pod} {why}")))
-}
-
-fn listed(all: impl Iterator<Item = String>) -> String {
-    let all: Vec<String> = all.collect();
-    let shown = all.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
-    match all.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
     }
 }
 
@@ -268,9 +425,15 @@ pub fn blocking_attachments(
     volume_of: impl Fn(&Pod) -> Vec<String>,
     now: Timestamp,
 ) -> Vec<String> {
-    let staying: Vec<String> = pods.iter().filter(|pod| stays(pod, rules, now)).flat_map(|pod| volume_of(pod)).collect();
+    let staying: Vec<String> = pods
+        .iter()
+        .filter(|pod| stays(pod, rules, now))
+        .flat_map(|pod| volume_of(pod))
+        .collect();
     let blocking = attachments.iter().filter(|(_, volume)| !staying.contains(volume));
-    let mut blocking: Vec<String> = blocking.map(|(name, volume)| format!("{name} ({volume})")).collect();
+    let mut blocking: Vec<String> = blocking
+        .map(|(name, volume)| format!("{name} ({volume})"))
+        .collect();
     blocking.sort();
     blocking
 }

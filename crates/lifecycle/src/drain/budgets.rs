@@ -26,19 +26,27 @@ impl<'a> Budgets<'a> {
         let covers = |(budget, selector): &&(&PodDisruptionBudget, LabelSelector)| {
             budget.metadata.namespace == pod.metadata.namespace && selector.matches(labels)
         };
-        let covering: Vec<&PodDisruptionBudget> = self.0.iter().filter(covers).map(|(budget, _)| *budget).collect();
+        let covering: Vec<&PodDisruptionBudget> =
+            self.0.iter().filter(covers).map(|(budget, _)| *budget).collect();
         let name = |budget: &&PodDisruptionBudget| budget.metadata.name.clone().unwrap_or_default();
         match covering.as_slice() {
             [] => None,
             [only] => {
-                let allowed = only.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0);
+                let allowed = only
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.disruptions_allowed)
+                    .unwrap_or(0);
                 (allowed <= 0).then(|| format!("is protected by PodDisruptionBudget {}", name(only)))
             }
             // The eviction API refuses such a pod whatever the budgets allow.
             several => {
                 let mut names: Vec<String> = several.iter().map(name).collect();
                 names.sort();
-                Some(format!("is covered by more than one PodDisruptionBudget ({}), so it can't be evicted", names.join(", ")))
+                Some(format!(
+                    "is covered by more than one PodDisruptionBudget ({}), so it can't be evicted",
+                    names.join(", ")
+                ))
             }
         }
     }

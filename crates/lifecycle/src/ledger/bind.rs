@@ -1,7 +1,7 @@
 //! One Machine, one claim: first the claim onto the Machine, with the hook; then the Machine onto the claim.
 
 use super::observed::{ClaimView, MachineView, count};
-use super::{ClaimRef, Entry, MACHINE_MAY_PRECEDE_CLAIM, Observed, Step, Write};
+use super::{MACHINE_MAY_PRECEDE_CLAIM, Observed, Step, Write};
 use std::cmp::Reverse;
 
 /// Appends the bindings that are due.
@@ -13,8 +13,7 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
     renew_hooks(observed, step);
     let mut machines = bindable(observed);
     // Never more than live − floor: the rest is not ours, whoever made it.
-    let counted = |owner: &ClaimRef| deployment.ledger.contains(&Entry::of_uid(&owner.uid));
-    let ours = count(observed.machines.iter().filter(|machine| !machine.deleting && machine.claim.as_ref().is_some_and(counted)));
+    let ours = count(observed.machines.iter().filter(|machine| !machine.deleting && observed.is_ours(machine)));
     let mut room = observed.live() - deployment.floor() - ours;
     for claim in waiting(observed) {
         if room <= 0 {

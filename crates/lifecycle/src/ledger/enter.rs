@@ -8,14 +8,19 @@ use std::cmp::Reverse;
 pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
     end_lost(observed, step);
     let Some(deployment) = observed.machine_deployment else {
-        for claim in entering(observed) {
+        for claim in outside(observed) {
             end(step, claim, EndReason::InsufficientCapacity, "its MachineDeployment is gone");
         }
         return;
     };
-    let reason = if deployment.deleting {
-        Some(format!("MachineDeployment {} is being deleted", deployment.name))
-    } else if let Some(message) = &deployment.paused {
+    if deployment.deleting {
+        for claim in outside(observed) {
+            let message = format!("MachineDeployment {} is being deleted", deployment.name);
+            end(step, claim, EndReason::InsufficientCapacity, &message);
+        }
+        return;
+    }
+    let reason = if let Some(message) = &deployment.paused {
         Some(message.clone())
     } else {
         deployment.unavailable.as_ref().map(|reason| reason.message.clone())
@@ -105,16 +110,15 @@ pub(super) fn enter(observed: &Observed<'_>, step: &mut Step) {
     });
 }
 
-/// Claims that have no entry and never had a Machine.
+/// Claims that wait to enter with a replica of their own.
 fn entering<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimView> {
-    let ledger = observed.machine_deployment.map(|deployment| &deployment.ledger);
-    observed.claims.iter().filter(move |claim| {
-        !claim.deleting
-            && claim.machine.is_none()
-            && claim.adopts.is_none()
-            && claim.replaces.is_none()
-            && !ledger.is_some_and(|ledger| ledger.contains(&claim.entry))
-            && observed.machine_of(claim).is_none()
+    outside(observed).filter(|claim| claim.adopts.is_none() && claim.replaces.is_none())
+}
+
+/// Claims that have no entry and never had a Machine.
+fn outside<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimView> {
+    observed.claims.iter().filter(|claim| {
+        !claim.deleting && claim.machine.is_none() && !observed.is_counted(claim) && observed.machine_of(claim).is_none()
     })
 }
 

@@ -75,7 +75,7 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
 /// replacement of a Machine that is going. None is due where somebody scaled down, and got our Machine by that.
 fn remakes(observed: &Observed<'_>, stays: fn(&MachineView) -> bool) -> i64 {
     let Some(deployment) = observed.machine_deployment else { return 0 };
-    let unowned = count(observed.machines.iter().filter(|machine| !machine.deleting && machine.claim.is_none()));
+    let unowned = count(observed.machines.iter().filter(|machine| !machine.deleting && !observed.is_ours(machine)));
     let unserved = (count(unbound_entries(observed)) - (unowned - deployment.floor().max(0)).max(0)).max(0);
     let all = deployment.replicas - count(observed.machines.iter().filter(|machine| stays(machine))) - unserved;
     // Of several MachineSets only the oldest is lowered: beyond what it wants itself, lowering would take one that stays.

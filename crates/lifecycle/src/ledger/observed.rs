@@ -23,6 +23,7 @@ pub struct Observed<'a> {
 
 /// A MachineDeployment.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct MachineDeploymentView {
     /// Namespace and name.
     pub name: NamespacedName,
@@ -108,6 +109,7 @@ pub struct MachineView {
 
 /// A NodeClaim that is assigned to the MachineDeployment.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct ClaimView {
     /// Name and UID.
     pub claim: ClaimRef,
@@ -146,6 +148,13 @@ impl Observed<'_> {
     pub(super) fn claim_of(&self, machine: &MachineView) -> Option<&ClaimView> {
         let owner = machine.claim.as_ref()?;
         self.claims.iter().find(|claim| claim.claim.uid == owner.uid)
+    }
+
+    /// Whether the Machine carries a claim that is counted. One that is being released still carries its claim, but belongs to the
+    /// floor already.
+    pub(super) fn is_ours(&self, machine: &MachineView) -> bool {
+        let Some(deployment) = self.machine_deployment else { return false };
+        machine.claim.as_ref().is_some_and(|owner| deployment.ledger.contains(&Entry::of_uid(&owner.uid)))
     }
 
     /// Whether Cluster API has taken over the present number.

@@ -1,6 +1,6 @@
 //! Roll-outs by Cluster API: each claim whose Machine is replaced gets a successor, which takes its place in the ledger.
 
-use super::observed::{ClaimView, MachineView};
+use super::observed::{ClaimView, MachineDeploymentView, MachineView};
 use super::{EndReason, Entry, Observed, Step, Write};
 
 /// How far a claim's succession is.
@@ -25,7 +25,8 @@ pub(super) fn succession(observed: &Observed<'_>, claim: &ClaimView, machine: &M
 
 /// Makes successors, and swaps them in, all in one patch that doesn't change the number. Returns whether there was such a patch.
 pub(super) fn succeed(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed.machine_deployment.filter(|deployment| deployment.paused.is_none()) else { return false };
+    let open = |deployment: &&MachineDeploymentView| deployment.paused.is_none() && !deployment.deleting;
+    let Some(deployment) = observed.machine_deployment.filter(open) else { return false };
     let (mut entering, mut leaving): (Vec<&Entry>, Vec<&Entry>) = (Vec::new(), Vec::new());
     for claim in observed.claims.iter().filter(|claim| !claim.deleting) {
         let Some(machine) = observed.machine_of(claim).filter(|machine| machine.deleting) else { continue };

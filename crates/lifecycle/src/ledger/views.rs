@@ -10,9 +10,6 @@ use karpenter_capi_api::names::{annotations, conditions, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::{name::NamespacedName, reason::{ReasonCode, UnavailableReason}};
 
-/// Cluster API counts a MachineDeployment's revisions here, on its MachineSets.
-const REVISION: &str = "machinedeployment.clusters.x-k8s.io/revision";
-
 impl MachineDeploymentView {
     /// The view of a MachineDeployment; `headroom` and `unavailable` are what the catalog found of the same object.
     ///
@@ -93,7 +90,7 @@ impl MachineSetView {
             name: set.metadata.name.clone().unwrap_or_default(),
             resource_version: set.metadata.resource_version.clone().unwrap_or_default(),
             created: created(&set.metadata),
-            revision: annotation(&set.metadata, REVISION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            revision: annotation(&set.metadata, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or_default(),
             replicas: set.spec.replicas.unwrap_or_default().into(),
             status_replicas: set.status.replicas.unwrap_or_default().into(),
             observed: set.status.observed_generation >= set.metadata.generation,

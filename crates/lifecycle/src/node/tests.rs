@@ -59,15 +59,20 @@ fn a_node_that_has_everything_is_left_alone() {
 
 #[test]
 fn a_node_that_asks_for_it_keeps_its_own_taints() {
-    let node = node(json!({"metadata": {"name": "n1", "labels": {"karpenter.sh/do-not-sync-taints": "true"}}}));
+    let node =
+        node(json!({"metadata": {"name": "n1", "labels": {"karpenter.sh/do-not-sync-taints": "true"}}}));
     assert_eq!(registered(&claim(), &node).unwrap().patch.get("spec"), None);
 }
 
 #[test]
 fn disruption_adds_its_taint_to_those_that_are_there_and_only_once() {
-    let before = node(json!({"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}));
+    let before =
+        node(json!({"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}));
     let patch = disrupted(&before).unwrap().patch;
-    assert_eq!(patch["spec"]["taints"][1], json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}));
+    assert_eq!(
+        patch["spec"]["taints"][1],
+        json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
+    );
     let after = node(json!({
         "metadata": {"name": "n1", "labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "karpenter"}},
         "spec": patch["spec"]
@@ -77,6 +82,10 @@ fn disruption_adds_its_taint_to_those_that_are_there_and_only_once() {
 
 #[test]
 fn only_our_finalizer_is_taken_off() {
-    let node = node(json!({"metadata": {"name": "n1", "finalizers": ["theirs", "karpenter.sh/termination"]}}));
-    assert_eq!(released(&node).unwrap().patch["metadata"]["finalizers"], json!(["theirs"]));
+    let node =
+        node(json!({"metadata": {"name": "n1", "finalizers": ["theirs", "karpenter.sh/termination"]}}));
+    assert_eq!(
+        released(&node).unwrap().patch["metadata"]["finalizers"],
+        json!(["theirs"])
+    );
 }

@@ -441,31 +441,61 @@ fn health_after(results: &[bool]) -> (String, String, String) {
             registrations.succeeded();
         } else {
             let message = format!("failure {index}");
-            registrations.failed(Failed { reason: "RegistrationFailed".to_owned(), message });
+            registrations.failed(Failed {
+                reason: "RegistrationFailed".to_owned(),
+                message,
+            });
         }
     }
-    let seen = Observed { registrations: &registrations, ..observed(&[], Some(&class)) };
+    let seen = Observed {
+        registrations: &registrations,
+        ..observed(&[], Some(&class))
+    };
     let status = desired_status(&pool, &seen, at(LATER)).or(pool.status).unwrap();
     let health = find(&status, "NodeRegistrationHealthy");
-    (health.status.clone(), health.reason.clone(), health.message.clone())
+    (
+        health.status.clone(),
+        health.reason.clone(),
+        health.message.clone(),
+    )
 }
 
 #[test]
 fn a_pool_is_unhealthy_when_two_of_its_last_four_nodes_did_not_come_up() {
     assert_eq!(health_after(&[]).0, "Unknown");
     assert_eq!(health_after(&[true]).0, "True");
-    assert_eq!(health_after(&[false]).0, "True", "one failure of four is not half");
+    assert_eq!(
+        health_after(&[false]).0,
+        "True",
+        "one failure of four is not half"
+    );
     let told = health_after(&[true, false, true, false]);
-    assert_eq!(told, ("False".to_owned(), "RegistrationFailed".to_owned(), "failure 3".to_owned()));
-    assert_eq!(health_after(&[false, false, true, true, true]).0, "True", "only four results are remembered");
+    assert_eq!(
+        told,
+        (
+            "False".to_owned(),
+            "RegistrationFailed".to_owned(),
+            "failure 3".to_owned()
+        )
+    );
+    assert_eq!(
+        health_after(&[false, false, true, true, true]).0,
+        "True",
+        "only four results are remembered"
+    );
 }
 
 #[test]
 fn registration_health_survives_a_restart_by_its_condition() {
-    let healthy: Vec<Condition> = serde_json::from_value(json!([condition("NodeRegistrationHealthy", "True", "")])).unwrap();
-    let unhealthy: Vec<Condition> = serde_json::from_value(json!([condition("NodeRegistrationHealthy", "False", "x")])).unwrap();
+    let healthy: Vec<Condition> =
+        serde_json::from_value(json!([condition("NodeRegistrationHealthy", "True", "")])).unwrap();
+    let unhealthy: Vec<Condition> =
+        serde_json::from_value(json!([condition("NodeRegistrationHealthy", "False", "x")])).unwrap();
     let mut restored = Registrations::of_condition(&healthy);
-    let failed = || Failed { reason: "R".to_owned(), message: "m".to_owned() };
+    let failed = || Failed {
+        reason: "R".to_owned(),
+        message: "m".to_owned(),
+    };
     let mut expected = Registrations::default();
     expected.succeeded();
     assert_eq!(restored, expected);
@@ -474,6 +504,9 @@ fn registration_health_survives_a_restart_by_its_condition() {
     restored.succeeded();
     let mut conditions = vec![];
     restored.tell(&mut conditions, at(NOON), None);
-    assert_eq!(conditions[0].status, "False", "two failures stand, until they are pushed out");
+    assert_eq!(
+        conditions[0].status, "False",
+        "two failures stand, until they are pushed out"
+    );
     assert!(Registrations::of_condition(&[]).is_empty());
 }

@@ -42,7 +42,8 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
         ensure!(running < 12, "all was done before the leader was frozen");
         let successor = leader_other_than(&stage, &leader, Duration::from_secs(30)).await?;
         let taken = frozen.elapsed();
-        ensure!(taken > LEASE - Duration::from_secs(2), "the Lease was taken after {taken:?}, while the leader could still write");
+        // It was renewed at most a retry period before, and so much is left to a slow machine.
+        ensure!(taken > LEASE.mul_f32(0.7), "the Lease was taken after {taken:?}, while the leader could still write");
         stage.running("web", 12, Duration::from_mins(1)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
 
@@ -61,7 +62,7 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
         ensure!(stage.replicas("small").await? == 14, "{} replicas", stage.replicas("small").await?);
         let after = audit.writes("first")?;
         ensure!(before == after, "the thawed leader has written {} times", after - before);
-        println!("frozen leader succeeded after {:.1} s", taken.as_secs_f64());
+        eprintln!("frozen leader succeeded after {:.1} s", taken.as_secs_f64());
 
         second.is_alive().await?;
         a_clean_end_hands_the_lease_over_at_once(&stage, second, &successor, start("third")?).await
@@ -77,7 +78,7 @@ async fn a_clean_end_hands_the_lease_over_at_once(stage: &Stage<'_>, leading: Op
     leader_other_than(stage, leader, Duration::from_secs(10)).await?;
     let taken = ended.elapsed();
     ensure!(taken < LEASE / 2, "the Lease was taken {taken:?} after a clean end: it wasn't given back");
-    println!("clean end succeeded after {:.1} s", taken.as_secs_f64());
+    eprintln!("clean end succeeded after {:.1} s", taken.as_secs_f64());
     let status = standby.terminate().await?;
     ensure!(status.success(), "{status}");
     Ok(())

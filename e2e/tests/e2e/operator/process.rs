@@ -51,8 +51,8 @@ impl Operator {
         Ok(())
     }
 
-    /// The value of one series, written as in a scrape: `name{label="value"}`.
-    pub(super) async fn metric(&self, series: &str) -> Result<f64> {
+    /// The value, a whole number, of one series, written as in a scrape: `name{label="value"}`.
+    pub(super) async fn metric(&self, series: &str) -> Result<u64> {
         let (_, body) = get(self.metrics, "/metrics").await?;
         let line = body.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         let value = line.with_context(|| format!("{series} isn't among the metrics"))?;

@@ -21,11 +21,18 @@ use std::time::{Duration, Instant};
 const CPU: &str = "3";
 
 async fn small(stage: &Stage<'_>) -> Result<()> {
-    stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await
+    stage
+        .machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a"))
+        .await
 }
 
 /// Pods of which each takes a Node, all running, with something changed in their template.
-async fn run(stage: &Stage<'_>, name: &str, replicas: i32, change: impl FnOnce(&mut Deployment)) -> Result<()> {
+async fn run(
+    stage: &Stage<'_>,
+    name: &str,
+    replicas: i32,
+    change: impl FnOnce(&mut Deployment),
+) -> Result<()> {
     let mut deployment = workload::deployment(NAMESPACE, name, replicas, &[("cpu", CPU), ("memory", "1Gi")]);
     change(&mut deployment);
     workload::apply(&stage.client, &deployment).await?;
@@ -49,7 +56,10 @@ async fn apply_budget(stage: &Stage<'_>, name: &str, app: &str, minimum: i32) ->
     wait::eventually("the budget is counted", Duration::from_secs(30), async || {
         let budget = api.get(name).await?;
         let status = budget.status.context("no status")?;
-        ensure!(status.observed_generation == budget.metadata.generation, "{status:?}");
+        ensure!(
+            status.observed_generation == budget.metadata.generation,
+            "{status:?}"
+        );
         Ok(())
     })
     .await
@@ -66,12 +76,22 @@ fn name(claim: &NodeClaim) -> String {
 }
 
 fn machine_of(claim: &NodeClaim) -> String {
-    let machine = claim.metadata.annotations.as_ref().and_then(|all| all.get(annotations::MACHINE)).cloned().unwrap_or_default();
+    let machine = claim
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotations::MACHINE))
+        .cloned()
+        .unwrap_or_default();
     machine.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn node_of(claim: &NodeClaim) -> String {
-    claim.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_default()
+    claim
+        .status
+        .as_ref()
+        .and_then(|status| status.node_name.clone())
+        .unwrap_or_default()
 }
 
 fn claims(stage: &Stage<'_>) -> Api<NodeClaim> {
@@ -83,43 +103,70 @@ fn machines(stage: &Stage<'_>) -> Api<Machine> {
 }
 
 async fn delete_claim(stage: &Stage<'_>, claim: &NodeClaim) -> Result<()> {
-    claims(stage).delete(&name(claim), &DeleteParams::default()).await?;
+    claims(stage)
+        .delete(&name(claim), &DeleteParams::default())
+        .await?;
     Ok(())
 }
 
 /// Status, reason and message of a claim's condition contain all of these words.
 async fn condition_says(stage: &Stage<'_>, claim: &NodeClaim, kind: &str, words: &[&str]) -> Result<()> {
-    wait::eventually(&format!("{kind} says {words:?}"), Duration::from_secs(30), async || {
-        let claim = claims(stage).get(&name(claim)).await?;
-        let all = claim.status.map(|status| status.conditions).unwrap_or_default();
-        let found = all.iter().find(|condition| condition.type_ == kind).context("no such condition")?;
-        let text = format!("{} {}: {}", found.status, found.reason, found.message);
-        ensure!(words.iter().all(|word| text.contains(word)), "{text}");
-        Ok(())
-    })
+    wait::eventually(
+        &format!("{kind} says {words:?}"),
+        Duration::from_secs(30),
+        async || {
+            let claim = claims(stage).get(&name(claim)).await?;
+            let all = claim.status.map(|status| status.conditions).unwrap_or_default();
+            let found = all
+                .iter()
+                .find(|condition| condition.type_ == kind)
+                .context("no such condition")?;
+            let text = format!("{} {}: {}", found.status, found.reason, found.message);
+            ensure!(words.iter().all(|word| text.contains(word)), "{text}");
+            Ok(())
+        },
+    )
     .await
 }
 
 /// An event of that reason about an object of that name says so.
 async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -> Result<()> {
-    wait::eventually(&format!("an event {reason} about {about} says {words:?}"), Duration::from_secs(30), async || {
-        let events: Api<Event> = Api::all(stage.client.clone());
-        let events = events.list(&ListParams::default()).await?.items;
-        let about = events.iter().filter(|event| event.involved_object.name.as_deref() == Some(about));
-        let told: Vec<&str> =
-            about.filter(|event| event.reason.as_deref() == Some(reason)).filter_map(|event| event.message.as_deref()).collect();
-        ensure!(told.iter().any(|text| text.contains(words)), "{told:?}");
-        Ok(())
-    })
+    wait::eventually(
+        &format!("an event {reason} about {about} says {words:?}"),
+        Duration::from_secs(30),
+        async || {
+            let events: Api<Event> = Api::all(stage.client.clone());
+            let events = events.list(&ListParams::default()).await?.items;
+            let about = events
+                .iter()
+                .filter(|event| event.involved_object.name.as_deref() == Some(about));
+            let told: Vec<&str> = about
+                .filter(|event| event.reason.as_deref() == Some(reason))
+                .filter_map(|event| event.message.as_deref())
+                .collect();
+            ensure!(told.iter().any(|text| text.contains(words)), "{told:?}");
+            Ok(())
+        },
+    )
     .await
 }
 
 async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Result<()> {
-    wait::eventually(&format!("{} and its Machine are gone", name(claim)), within, async || {
-        ensure!(claims(stage).get_opt(&name(claim)).await?.is_none(), "the claim is there");
-        ensure!(machines(stage).get_opt(&machine_of(claim)).await?.is_none(), "the Machine is there");
-        Ok(())
-    })
+    wait::eventually(
+        &format!("{} and its Machine are gone", name(claim)),
+        within,
+        async || {
+            ensure!(
+                claims(stage).get_opt(&name(claim)).await?.is_none(),
+                "the claim is there"
+            );
+            ensure!(
+                machines(stage).get_opt(&machine_of(claim)).await?.is_none(),
+                "the Machine is there"
+            );
+            Ok(())
+        },
+    )
     .await
 }
 
@@ -127,7 +174,10 @@ async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Resu
 async fn machine_stays(stage: &Stage<'_>, claim: &NodeClaim, during: Duration) -> Result<()> {
     wait::holds("the Machine stays", during, async || {
         let machine = machines(stage).get(&machine_of(claim)).await?;
-        ensure!(machine.metadata.deletion_timestamp.is_none(), "it is being deleted");
+        ensure!(
+            machine.metadata.deletion_timestamp.is_none(),
+            "it is being deleted"
+        );
         Ok(())
     })
     .await
@@ -144,7 +194,13 @@ async fn a_budget_that_blocks_is_named_and_when_it_allows_the_node_goes() -> Res
         apply_budget(&stage, "guard", "web", 1).await?;
         let claim = the_claim(&stage).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(&stage, &claim, "Drained", &["Unknown", "Draining", "PodDisruptionBudget guard"]).await?;
+        condition_says(
+            &stage,
+            &claim,
+            "Drained",
+            &["Unknown", "Draining", "PodDisruptionBudget guard"],
+        )
+        .await?;
         event_says(&stage, &name(&claim), "FailedDraining", "guard").await?;
         event_says(&stage, &node_of(&claim), "FailedDraining", "guard").await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
@@ -158,8 +214,20 @@ async fn a_budget_that_blocks_is_named_and_when_it_allows_the_node_goes() -> Res
         apply_budget(&stage, "second", "web", 0).await?;
         let claim = the_claim(&stage).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(&stage, &claim, "Drained", &["more than one PodDisruptionBudget (guard, second)"]).await?;
-        event_says(&stage, &name(&claim), "FailedDraining", "more than one PodDisruptionBudget (guard, second)").await?;
+        condition_says(
+            &stage,
+            &claim,
+            "Drained",
+            &["more than one PodDisruptionBudget (guard, second)"],
+        )
+        .await?;
+        event_says(
+            &stage,
+            &name(&claim),
+            "FailedDraining",
+            "more than one PodDisruptionBudget (guard, second)",
+        )
+        .await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
         let budgets: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), NAMESPACE);
         budgets.delete("second", &DeleteParams::default()).await?;
@@ -181,24 +249,49 @@ async fn a_termination_grace_period_ends_what_budget_annotation_and_volume_block
         general["spec"]["template"]["spec"]["terminationGracePeriod"] = json!("20s");
         objects::apply(&stage.client, &general).await?;
         let operator = stage.operator()?;
-        run(&stage, "web", 1, |deployment| annotate(deployment, "karpenter.sh/do-not-disrupt", "true")).await?;
+        run(&stage, "web", 1, |deployment| {
+            annotate(deployment, "karpenter.sh/do-not-disrupt", "true")
+        })
+        .await?;
         apply_budget(&stage, "guard", "web", 1).await?;
         let claim = the_claim(&stage).await?;
         objects::apply(&stage.client, &attachment("csi-1", "pv-1", &node_of(&claim))).await?;
         let started = Instant::now();
         delete_claim(&stage, &claim).await?;
-        event_says(&stage, &name(&claim), "TerminationGracePeriodExpiring", "All pods will be deleted by").await?;
+        event_says(
+            &stage,
+            &name(&claim),
+            "TerminationGracePeriodExpiring",
+            "All pods will be deleted by",
+        )
+        .await?;
         condition_says(&stage, &claim, "Drained", &["may not be disrupted"]).await?;
-        wait::eventually("the Machine's end was asked for", Duration::from_secs(60), async || {
-            let machine = machines(&stage).get_opt(&machine_of(&claim)).await?;
-            ensure!(machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()), "it is not");
-            Ok(())
-        })
+        wait::eventually(
+            "the Machine's end was asked for",
+            Duration::from_secs(60),
+            async || {
+                let machine = machines(&stage).get_opt(&machine_of(&claim)).await?;
+                ensure!(
+                    machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()),
+                    "it is not"
+                );
+                Ok(())
+            },
+        )
         .await?;
         let took = started.elapsed();
-        println!("grace period of 20 s: the Machine's deletion after {:.1} s", took.as_secs_f64());
-        ensure!(took > Duration::from_secs(18), "the pod and its volume had time until the deadline, not {took:?}");
-        ensure!(took < Duration::from_secs(25), "the deadline was passed by far: {took:?}");
+        println!(
+            "grace period of 20 s: the Machine's deletion after {:.1} s",
+            took.as_secs_f64()
+        );
+        ensure!(
+            took > Duration::from_secs(18),
+            "the pod and its volume had time until the deadline, not {took:?}"
+        );
+        ensure!(
+            took < Duration::from_secs(25),
+            "the deadline was passed by far: {took:?}"
+        );
         is_gone(&stage, &claim, Duration::from_mins(1)).await?;
         let attachments: Api<VolumeAttachment> = Api::all(stage.client.clone());
         attachments.delete("csi-1", &DeleteParams::default()).await?;
@@ -213,7 +306,10 @@ async fn a_termination_grace_period_ends_what_budget_annotation_and_volume_block
 fn annotate(deployment: &mut Deployment, key: &str, value: &str) {
     if let Some(spec) = &mut deployment.spec {
         let metadata = spec.template.metadata.get_or_insert_default();
-        metadata.annotations.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+        metadata
+            .annotations
+            .get_or_insert_default()
+            .insert(key.to_owned(), value.to_owned());
     }
 }
 
@@ -232,19 +328,41 @@ async fn do_not_disrupt_and_attached_volumes_hold_a_node_and_are_named() -> Resu
         small(&stage).await?;
         objects::apply(&stage.client, &pool("general")).await?;
         let operator = stage.operator()?;
-        run(&stage, "web", 1, |deployment| annotate(deployment, "karpenter.sh/do-not-disrupt", "true")).await?;
+        run(&stage, "web", 1, |deployment| {
+            annotate(deployment, "karpenter.sh/do-not-disrupt", "true")
+        })
+        .await?;
         let claim = the_claim(&stage).await?;
         objects::apply(&stage.client, &attachment("csi-1", "pv-1", &node_of(&claim))).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(&stage, &claim, "Drained", &["Unknown", "karpenter.sh/do-not-disrupt"]).await?;
+        condition_says(
+            &stage,
+            &claim,
+            "Drained",
+            &["Unknown", "karpenter.sh/do-not-disrupt"],
+        )
+        .await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
 
         let pods: Api<Pod> = Api::namespaced(stage.client.clone(), NAMESPACE);
         for pod in workload::pods(&stage.client, NAMESPACE, "web").await? {
-            let patch = Patch::Merge(json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": null } } }));
-            pods.patch(pod.metadata.name.as_deref().unwrap_or_default(), &PatchParams::default(), &patch).await?;
+            let patch = Patch::Merge(
+                json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": null } } }),
+            );
+            pods.patch(
+                pod.metadata.name.as_deref().unwrap_or_default(),
+                &PatchParams::default(),
+                &patch,
+            )
+            .await?;
         }
-        condition_says(&stage, &claim, "VolumesDetached", &["Unknown", "AwaitingVolumeDetachment", "csi-1 (pv-1)"]).await?;
+        condition_says(
+            &stage,
+            &claim,
+            "VolumesDetached",
+            &["Unknown", "AwaitingVolumeDetachment", "csi-1 (pv-1)"],
+        )
+        .await?;
         event_says(&stage, &node_of(&claim), "AwaitingVolumeDetachment", "csi-1").await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
         let attachments: Api<VolumeAttachment> = Api::all(stage.client.clone());
@@ -267,15 +385,32 @@ async fn machines_and_nodes_that_somebody_deletes_are_drained_and_given_back() -
         let operator = stage.operator()?;
         run(&stage, "web", 3, |_| {}).await?;
         let all = stage.claims().await?;
-        let [of_machine, of_node, of_ghost] = all.as_slice() else { anyhow::bail!("{} claims", all.len()) };
+        let [of_machine, of_node, of_ghost] = all.as_slice() else {
+            anyhow::bail!("{} claims", all.len())
+        };
 
-        plane.kubectl(&["delete", "machine", "-n", NAMESPACE, &machine_of(of_machine), "--wait=false"]).await?;
+        plane
+            .kubectl(&[
+                "delete",
+                "machine",
+                "-n",
+                NAMESPACE,
+                &machine_of(of_machine),
+                "--wait=false",
+            ])
+            .await?;
         is_gone(&stage, of_machine, Duration::from_mins(2)).await?;
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
-        ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+        ensure!(
+            stage.replicas("small").await? == 3,
+            "{} replicas",
+            stage.replicas("small").await?
+        );
 
-        plane.kubectl(&["delete", "node", &node_of(of_node), "--wait=false"]).await?;
+        plane
+            .kubectl(&["delete", "node", &node_of(of_node), "--wait=false"])
+            .await?;
         is_gone(&stage, of_node, Duration::from_mins(2)).await?;
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
@@ -283,16 +418,29 @@ async fn machines_and_nodes_that_somebody_deletes_are_drained_and_given_back() -
         // Somebody takes the finalizer off by force: the Node is gone at once, and its Machine runs on.
         let node = node_of(of_ghost);
         let nodes: Api<Node> = Api::all(stage.client.clone());
-        nodes.patch(&node, &PatchParams::default(), &Patch::Merge(json!({ "metadata": { "finalizers": null } }))).await?;
+        nodes
+            .patch(
+                &node,
+                &PatchParams::default(),
+                &Patch::Merge(json!({ "metadata": { "finalizers": null } })),
+            )
+            .await?;
         nodes.delete(&node, &DeleteParams::default()).await?;
         condition_says(&stage, of_ghost, "Initialized", &["False", "NodeNotFound", &node]).await?;
         let started = Instant::now();
         is_gone(&stage, of_ghost, Duration::from_mins(4)).await?;
-        println!("a claim without Node was gone after {:.0} s", started.elapsed().as_secs_f64());
+        println!(
+            "a claim without Node was gone after {:.0} s",
+            started.elapsed().as_secs_f64()
+        );
         ensure!(started.elapsed() > Duration::from_secs(100), "it ended early");
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
-        ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+        ensure!(
+            stage.replicas("small").await? == 3,
+            "{} replicas",
+            stage.replicas("small").await?
+        );
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
     })

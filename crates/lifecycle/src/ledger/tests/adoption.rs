@@ -120,6 +120,28 @@ fn a_machine_that_is_being_released_takes_no_other_claims_place() {
     assert!(step.writes.iter().any(|write| matches!(write, Write::Bind { claim, .. } if claim.name == "c1")), "{:?}", step.writes);
 }
 
+// Found by the exploration: so it also seemed that Cluster API had a Machine more to make, and that somebody had scaled down.
+#[test]
+fn beside_a_machine_that_is_being_released_the_number_still_falls_for_one_that_is_given_back() {
+    let mut world = World::with_floor(0);
+    world.claim("c0");
+    world.claim("c1");
+    world.quiesce();
+    world.claim("c2");
+    world.operate(1);
+    world.reconcile_all();
+    world.claim_named("c0").keeps_machine = true;
+    world.delete_claim("c0");
+    world.delete_claim("c1");
+    world.drain_all();
+    let entry = world.claim_named("c0").entry.clone();
+    world.deployment.ledger = world.deployment.ledger.changed([], [&entry]);
+    let machine = world.machine_of("c1");
+    (machine.deleting, machine.acknowledged, machine.drain_excluded) = (true, true, true);
+    let step = world.observe();
+    assert!(step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { replicas: Some(2), .. })), "{:?}", step.writes);
+}
+
 #[test]
 fn a_machine_whose_claim_is_gone_is_given_back_and_cluster_api_drains_it() {
     let mut world = World::with_floor(1);
@@ -164,4 +186,25 @@ fn when_the_machine_deployment_is_deleted_the_hooks_are_released_after_the_drain
     let replicas = world.deployment.replicas;
     world.operate(usize::MAX);
     assert_eq!(world.deployment.replicas, replicas, "a MachineDeployment that is going was scaled");
+}
+
+// Found by the exploration: only claims that wait for a replica of their own ended with the MachineDeployment.
+#[test]
+fn successors_and_claims_that_would_adopt_end_with_the_machine_deployment() {
+    let (mut world, _) = asking();
+    world.claim("c1");
+    world.claim_named("c1").replaces = Some("gone".into());
+    world.deployment.deleting = true;
+    let ended = |step: &Step| step.writes.iter().filter(|write| matches!(write, Write::EndClaim { .. })).count();
+    assert_eq!(ended(&world.observe()), 2);
+    let claims = world.claims.clone();
+    let observed = Observed {
+        now: at(0),
+        machine_deployment: None,
+        machine_sets: &[],
+        machines: &[],
+        claims: &claims,
+        at_rest_since: None,
+    };
+    assert_eq!(ended(&step(&observed)), 2);
 }

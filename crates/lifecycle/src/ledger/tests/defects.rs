@@ -6,7 +6,9 @@ use super::*;
 
 fn with_claims(floor: i64, names: &[&str]) -> World {
     let mut world = World::with_floor(floor);
-    names.iter().for_each(|name| world.claim(name));
+    for name in names {
+        world.claim(name);
+    }
     world.quiesce();
     world
 }

@@ -5,9 +5,11 @@
 
 mod capi;
 mod end_state;
+mod mixer;
 mod operator;
 mod people;
 
+use mixer::Mixer;
 use std::hash::{Hash, Hasher};
 
 /// Index of something that no longer exists.
@@ -207,7 +209,7 @@ impl State {
     }
 
     /// Every transition that changes anything, with what it leads to; an error is a broken property.
-    pub(super) fn successors(&self) -> Vec<(Action, Result<State, String>)> {
+    pub(super) fn successors(&self) -> Vec<(Action, Result<Self, String>)> {
         let mut actions = vec![Action::Plan];
         if !self.plan.is_empty() {
             actions.push(Action::Write);
@@ -218,7 +220,7 @@ impl State {
         actions.into_iter().map(|action| (action, self.after(action))).collect()
     }
 
-    pub(super) fn after(&self, action: Action) -> Result<State, String> {
+    pub(super) fn after(&self, action: Action) -> Result<Self, String> {
         let mut next = self.clone();
         match action {
             Action::Plan => next.make_plan(),
@@ -349,7 +351,7 @@ impl State {
 
     /// A fingerprint; two of some millions of states have the same with a probability below 10⁻⁶.
     pub(super) fn fingerprint(&self) -> u64 {
-        let mut hasher = Mixer(0x9E37_79B9_7F4A_7C15);
+        let mut hasher = Mixer::new();
         self.hash(&mut hasher);
         hasher.finish()
     }
@@ -368,40 +370,4 @@ fn renaming(kept: &[usize]) -> [u8; 16] {
         map[*old] = new;
     }
     map
-}
-
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u8(*byte);
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u64(u64::from(value) + 1);
-    }
-
-    fn write_i8(&mut self, value: i8) {
-        self.write_u64(u64::from(value.unsigned_abs()) << 1 | u64::from(value < 0));
-    }
-
-    fn write_usize(&mut self, value: usize) {
-        self.write_u64(value as u64);
-    }
-
-    fn write_isize(&mut self, value: isize) {
-        self.write_u64(value.unsigned_abs() as u64);
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value) * 0xA076_1D64_78BD_642F;
-        self.0 = (product as u64) ^ ((product >> 64) as u64);
-        self.0 = self.0.wrapping_add(0x2545_F491_4F6C_DD1D);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }

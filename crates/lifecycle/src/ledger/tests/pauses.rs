@@ -106,8 +106,6 @@ fn a_target_that_is_no_longer_one_less_is_not_gone_to() {
     world.sets[0].replicas = 0;
     world.sets[1].replicas = 3;
     world.reconcile_deployment();
-    assert!(matches!(&writes(&mut world)[..], [Write::MarkMachine { .. }] | [Write::UpdateLedger { end_pause: true, .. }]));
-    world.machine_of("c0").marked = true;
     let [Write::UpdateLedger { ledger, replicas: None, end_pause: true, .. }] = &writes(&mut world)[..] else {
         panic!("{:?}", writes(&mut world))
     };

@@ -225,10 +225,10 @@ impl State {
     fn lower_old_on_delete(&self, wanted: &mut [i8]) {
         let newest = wanted.len() - 1;
         let mut due = (wanted.iter().sum::<i8>() - self.replicas).max(0);
-        for index in 0..newest {
+        for (number, set) in wanted.iter_mut().zip(&self.sets).take(newest) {
             // Replicas without Machines: somebody deleted those.
-            let vacant = (wanted[index] - self.sets[index].status).max(0);
-            wanted[index] -= vacant;
+            let vacant = (*number - set.status).max(0);
+            *number -= vacant;
             due -= vacant;
         }
         for number in wanted.iter_mut().take(newest) {
@@ -249,14 +249,14 @@ impl State {
         let mut due = (total - pending - self.replicas).max(0);
         let mut up: i8 = (0..=newest).map(available).sum();
         for only_unavailable in [true, false] {
-            for index in 0..newest {
-                let most = if only_unavailable { (wanted[index] - available(index)).max(0) } else { wanted[index] };
+            for (index, number) in wanted.iter_mut().enumerate().take(newest) {
+                let most = if only_unavailable { (*number - available(index)).max(0) } else { *number };
                 let mut step = most.min(due).max(0);
                 if available(index) > 0 {
                     step = step.min((up - self.replicas).max(0));
                     up -= step;
                 }
-                wanted[index] -= step;
+                *number -= step;
                 due -= step;
             }
         }

@@ -4,7 +4,7 @@ use super::{Action, Rest, State, people::Person};
 
 impl State {
     /// One round in which everybody has his turn. The same state: everything is at rest.
-    pub(in super::super) fn round(&self) -> Result<State, String> {
+    pub(in super::super) fn round(&self) -> Result<Self, String> {
         let mut state = self.clone();
         if state.paused && state.note.is_none() {
             state = state.after(Action::Person(Person::Unpauses))?;

@@ -51,10 +51,10 @@ impl Planned {
         }
     }
 
-    pub(super) fn names(&self, index: u8) -> bool {
+    pub(super) fn names(self, index: u8) -> bool {
         match self {
             Self::Bind { claim, .. } | Self::Record { claim, .. } | Self::End { claim } | Self::Succeed { claim } | Self::Finish { claim } => {
-                *claim == index
+                claim == index
             }
             Self::Pause(note) => note.claim == index,
             Self::Ledger { entries, .. } => entries & (1 << index) != 0,
@@ -226,10 +226,8 @@ impl State {
                     claim.deleting = true;
                 }
             }
-            Planned::Succeed { claim } => {
-                if self.claims.get(usize::from(claim)).is_some_and(|claim| claim.exists) {
-                    self.claims.push(Claim { exists: true, replaces: Some(claim), ..Claim::default() });
-                }
+            Planned::Succeed { claim } if self.claims.get(usize::from(claim)).is_some_and(|claim| claim.exists) => {
+                self.claims.push(Claim { exists: true, replaces: Some(claim), ..Claim::default() });
             }
             Planned::Finish { claim } => {
                 if self.machine_of(claim).is_some() {
@@ -287,7 +285,7 @@ impl State {
             let claim = &mut self.claims[index];
             match (claim.counted, counted) {
                 (false, true) if claim.adopts.is_some() => moved -= 1,
-                (true, false) if claim.keeps && machine.is_some() && !succeeded.iter().any(|old| usize::from(*old) == index) => moved += 1,
+                (true, false) if claim.keeps && replicas.is_none() && !succeeded.iter().any(|old| usize::from(*old) == index) => moved += 1,
                 (true, false) if claim.adopts.is_some() && machine.is_none() && replicas.is_none() => moved += 1,
                 _ => {}
             }
