@@ -186,6 +186,7 @@ spec: {clusterName: k, replicas: 0}
                     max_instance_types: 600,
                 },
                 facts: BTreeMap::new(),
+                nominations: BTreeMap::new(),
                 marked: std::collections::BTreeSet::new(),
             },
         );

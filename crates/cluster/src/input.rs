@@ -40,6 +40,8 @@ pub struct InputOptions {
     pub scheduling: Options,
     /// What is known of MachineDeployments besides their objects.
     pub facts: BTreeMap<NamespacedName, Facts>,
+    /// NodeClaims that earlier passes made for pods, by the pod's UID.
+    pub nominations: BTreeMap<String, String>,
     /// Nodes and NodeClaims that a command under way takes away.
     pub marked: BTreeSet<String>,
 }
@@ -55,6 +57,17 @@ pub struct ProvisioningInput {
     pub books: BTreeMap<NamespacedName, Books>,
     /// What a person should know; sorted.
     pub warnings: Vec<Warning>,
+}
+
+impl ProvisioningInput {
+    /// UIDs of these pods, as far as they are in the input: what nominations are kept by.
+    pub fn uids<'a>(&'a self, pods: &'a [NamespacedName]) -> impl Iterator<Item = &'a str> {
+        // The picture holds pods by name, and so the input is sorted by it.
+        pods.iter().filter_map(|name| {
+            let index = self.input.pods.binary_search_by(|pod| pod.name.cmp(name)).ok()?;
+            self.input.pods.get(index).map(|pod| pod.uid.as_str())
+        })
+    }
 }
 
 /// How the claims that are there will change a MachineDeployment's replicas.
@@ -107,6 +120,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         namespaces: pods.namespaces,
         volumes,
         well_known_labels,
+        nominations: options.nominations.clone(),
     };
     ProvisioningInput {
         input,

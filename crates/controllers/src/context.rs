@@ -120,6 +120,7 @@ impl Context {
             }
             Object::ClusterAPINodeClass(class) => {
                 self.queues.node_classes.add(name(class.as_ref()));
+                self.pools_of_class_changed(&name(class.as_ref()));
                 self.trigger.anything();
             }
             Object::MachineDeployment(deployment) => {
@@ -193,6 +194,13 @@ impl Context {
         if let Some((claim, _)) = owner.and_then(|owner| owner.split_once('/')) {
             self.queues.node_claims.add(claim.to_owned());
         }
+    }
+
+    /// A pool's readiness follows its class's.
+    pub(crate) fn pools_of_class_changed(&self, class: &str) {
+        let snapshot = self.index.snapshot();
+        let pools = snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
+        pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
     }
 
     fn node_classes_changed(&self) {

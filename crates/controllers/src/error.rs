@@ -83,12 +83,45 @@ pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
+/// An API server's answer in its own words, without the structure that carries them.
+fn brief(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({} {})", status.message, status.code, status.reason),
+        other => other.to_string(),
+    }
+}
+
+/// A watch's error in a few words.
+pub(crate) fn of_watch(error: &kube::runtime::watcher::Error) -> String {
+    use kube::runtime::watcher::Error as Watch;
+    match error {
+        Watch::InitialListFailed(source) => format!("list: {}", brief(source)),
+        Watch::WatchStartFailed(source) | Watch::WatchFailed(source) => format!("watch: {}", brief(source)),
+        Watch::WatchError(status) => format!("watch: {} ({} {})", status.message, status.code, status.reason),
+        Watch::NoResourceVersion => error.to_string(),
+    }
+}
+
+/// Whether an API server asks to come back a little later, as it does for a moment after a CRD was installed.
+pub(crate) fn is_passing(error: &kube::runtime::watcher::Error) -> bool {
+    use kube::runtime::watcher::Error as Watch;
+    let code = match error {
+        Watch::InitialListFailed(kube::Error::Api(status))
+        | Watch::WatchStartFailed(kube::Error::Api(status))
+        | Watch::WatchFailed(kube::Error::Api(status)) => status.code,
+        Watch::WatchError(status) => status.code,
+        _ => 0,
+    };
+    // 410: the watch begins anew from a list, which is how watches work.
+    matches!(code, 410 | 429)
+}
+
 /// The error with everything that caused it, on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = cause.to_string();
+        let cause_text = cause.downcast_ref::<kube::Error>().map_or_else(|| cause.to_string(), brief);
         if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);

@@ -209,7 +209,7 @@ async fn end(
                 results.failed(Failed {
                     reason: reason.to_owned(),
                     message: told,
-                })
+                });
             });
         }
     }

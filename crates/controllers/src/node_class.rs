@@ -57,8 +57,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {
             Err(error) if is_not_found(&error) => return Ok(None),
             Err(error) => return Err(error).attempt(|| format!("write the status of ClusterAPINodeClass {class}")),
         }
-        let pools = snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
-        pools.for_each(|pool| context.queues.node_pools.add(name(pool.as_ref())));
+        // Not the picture from before the write: a pool may have come meanwhile.
+        context.pools_of_class_changed(&class);
     }
     Ok(Some(LOOK_AGAIN))
 }

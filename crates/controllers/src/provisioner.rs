@@ -10,11 +10,12 @@ use crate::error::{Attempt, Error, chain};
 use jiff::Timestamp;
 use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
+use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
 use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
 use karpenter_capi_scheduling::solve;
 use kube::api::PostParams;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -28,16 +29,31 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// Own writes that no watch shows for this long were missed by it.
 const ASSUMED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
+/// What one pass leaves to the next. Lost with the process: then pods are packed anew once, and may get a node more than they need.
+#[derive(Default)]
+struct Memory {
+    /// Claims that were made for pods, or have room for them, by the pod's UID.
+    nominations: BTreeMap<String, String>,
+    /// Pods that were decided on before.
+    decided: HashSet<String>,
+}
+
+impl Memory {
+    fn nominate(&mut self, provisioning: &ProvisioningInput, pods: &[NamespacedName], claim: &str) {
+        self.nominations.extend(provisioning.uids(pods).map(|uid| (uid.to_owned(), claim.to_owned())));
+    }
+}
+
 /// Runs until `stop`.
 pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
-    let mut decided = HashSet::new();
+    let mut memory = Memory::default();
     loop {
         let settings = (context.settings.batch_idle, context.settings.batch_max);
         let seen = tokio::select! {
             () = stop.cancelled() => return,
             seen = context.trigger.batch(settings.0, settings.1) => seen,
         };
-        let again = match pass(&context, &seen, &mut decided).await {
+        let again = match pass(&context, &seen, &mut memory).await {
             Ok(pending) => pending,
             Err(error) => {
                 tracing::error!(error = %chain(&error), "provisioning failed");
@@ -50,16 +66,19 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     }
 }
 
-/// One pass. Returns whether pods were left without a place. `decided` are the pods of earlier passes that still want a place.
+/// One pass. Returns whether pods were left without a place. 
 async fn pass(
     context: &Arc<Context>,
     seen: &HashMap<String, tokio::time::Instant>,
-    decided: &mut HashSet<String>,
+    memory: &mut Memory,
 ) -> Result<bool, Error> {
     let now = Timestamp::now();
     context.index.expire_assumed(now.saturating_sub(ASSUMED_FOR).unwrap_or(now));
     let snapshot = context.index.snapshot();
-    let options = input_options(context, now);
+    memory.nominations.retain(|_, claim| {
+        snapshot.node_claim(claim).is_some_and(|claim| claim.metadata.deletion_timestamp.is_none())
+    });
+    let options = input_options(context, now, memory.nominations.clone());
     let started = Instant::now();
     // The decision takes as long as it takes; the async threads serve health checks and watches meanwhile.
     let scheduling_id = now.to_string();
@@ -77,7 +96,10 @@ async fn pass(
     };
     drop(run);
     let (provisioning, plan) = solved.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
-    report::note_first_decisions(context, &provisioning, seen, decided);
+    let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
+    memory.nominations.retain(|uid, _| wanting.contains(uid.as_str()));
+    memory.decided.retain(|uid| wanting.contains(uid.as_str()));
+    report::note_first_decisions(context, &provisioning, seen, &mut memory.decided);
     report::measure(context, &provisioning, &plan, started.elapsed());
     if provisioning.input.pods.is_empty() {
         return Ok(false);
@@ -90,12 +112,15 @@ async fn pass(
         milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "computed a plan"
     );
-    create_all(context, &provisioning, &plan).await?;
-    report::tell(context, &plan).await;
+    for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
+        memory.nominate(&provisioning, &placement.pods, &placement.node);
+    }
+    create_all(context, &provisioning, &plan, memory).await?;
+    report::tell(context, &provisioning, &plan).await;
     Ok(!plan.pending.is_empty())
 }
 
-fn input_options(context: &Context, now: Timestamp) -> InputOptions {
+fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String, String>) -> InputOptions {
     InputOptions {
         now,
         origin: Origin::Cluster,
@@ -110,26 +135,41 @@ fn input_options(context: &Context, now: Timestamp) -> InputOptions {
             max_instance_types: MAX_INSTANCE_TYPES,
         },
         facts: context.facts.all(),
+        nominations,
         marked: BTreeSet::new(),
     }
 }
 
 /// Creates the claims one after the other: the ledger waits for all of a MachineDeployment's anyway, and a refusal of one is its own.
-async fn create_all(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) -> Result<(), Error> {
+async fn create_all(
+    context: &Context,
+    provisioning: &ProvisioningInput,
+    plan: &Plan,
+    memory: &mut Memory,
+) -> Result<(), Error> {
     let mut first_error = None;
     for planned in &plan.node_claims {
-        if let Err(error) = create(context, provisioning, planned).await {
-            tracing::error!(node_pool = planned.node_pool, error = %chain(&error), "could not create a NodeClaim");
-            first_error = first_error.or(Some(error));
+        match create(context, provisioning, planned).await {
+            Ok(Some(claim)) => memory.nominate(provisioning, &planned.pods, &claim),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(node_pool = planned.node_pool, error = %chain(&error), "could not create a NodeClaim");
+                first_error = first_error.or(Some(error));
+            }
         }
     }
     first_error.map_or(Ok(()), Err)
 }
 
-async fn create(context: &Context, provisioning: &ProvisioningInput, planned: &PlannedNodeClaim) -> Result<(), Error> {
+/// Creates one claim and returns its name; None where its NodePool is gone meanwhile.
+async fn create(
+    context: &Context,
+    provisioning: &ProvisioningInput,
+    planned: &PlannedNodeClaim,
+) -> Result<Option<String>, Error> {
     let snapshot = context.index.snapshot();
-    let Some(pool) = snapshot.node_pool(&planned.node_pool) else { return Ok(()) };
-    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else { return Ok(()) };
+    let Some(pool) = snapshot.node_pool(&planned.node_pool) else { return Ok(None) };
+    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else { return Ok(None) };
     claim.metadata.generate_name = Some(format!("{}-", planned.node_pool));
     let params = PostParams { field_manager: Some(karpenter_capi_api::names::managers::PROVISIONER.to_owned()), ..PostParams::default() };
     let created = context.node_claims().create(&params, &claim).await;
@@ -142,8 +182,9 @@ async fn create(context: &Context, provisioning: &ProvisioningInput, planned: &P
         "created NodeClaim"
     );
     context.metrics.node_claim_created(&created, "provisioned");
-    report::nominate(context, &created, &planned.pods).await;
+    let name = crate::context::name(&created);
+    report::nominate(context, provisioning, &name, &planned.pods).await;
     context.index.assume(created.clone(), Timestamp::now());
     context.changed(crate::watch::Change::Object(created.into()));
-    Ok(())
+    Ok(Some(name))
 }

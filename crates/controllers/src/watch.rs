@@ -1,7 +1,7 @@
 //! Watches feed the index; what changes is asked to be looked at.
 
 use crate::context::Context;
-use crate::error::chain;
+use crate::error::{is_passing, of_watch};
 use futures::StreamExt;
 use karpenter_capi_cluster::object::{Kind, Object};
 use karpenter_capi_model::name::NamespacedName;
@@ -46,8 +46,13 @@ pub(crate) async fn feed<K>(
         match event {
             None => return,
             Some(Err(error)) => {
-                context.metrics.watch_failed(&kind.to_string());
-                tracing::warn!(%kind, error = %chain(&error), "watch failed, trying again");
+                let told = of_watch(&error);
+                if is_passing(&error) {
+                    tracing::info!(%kind, error = told, "watch begins anew");
+                } else {
+                    context.metrics.watch_failed(&kind.to_string());
+                    tracing::warn!(%kind, error = told, "watch failed, trying again");
+                }
             }
             Some(Ok(event)) => {
                 if matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_)) {

@@ -14,6 +14,9 @@ pub struct Input {
     pub options: Options,
     /// Pods that want a place: pending ones and those of nodes marked for deletion.
     pub pods: Vec<Arc<Pod>>,
+    /// Claims that earlier passes made for pods of `pods`, by the pod's UID: such a pod is placed there if it still fits, before
+    /// all others. Packed anew, the pods of one pass could take each other's room and need a node more.
+    pub nominations: BTreeMap<String, String>,
     /// Pods that hold a place (bound, not terminal), by node name.
     pub bound_pods: BTreeMap<String, Vec<Arc<Pod>>>,
     /// One pod for each DaemonSet.

@@ -34,6 +34,7 @@ pub(crate) use demand::alternatives;
 /// reason of the pods or NodePools that it concerns.
 ///
 /// * NodePools are tried by weight, then by name, both descending; the first that can serve the pod makes the claim.
+/// * A pod for which an earlier pass made a claim goes there, if it still fits, before any other pod is placed.
 /// * A claim keeps every instance type that would serve its pods; the cheapest is what gets launched.
 /// * A type without a price comes after all that have one: a pod opens a claim of its own rather than leave another claim with
 ///   such types only, as long as the new claim would have a price.
@@ -57,6 +58,7 @@ pub fn solve(input: &Input) -> Plan {
             None => queue.push_back((position, world.demand(pod))),
         }
     }
+    let queue = world.place_nominated(queue);
     let mut left = world.place_all(queue);
     left.sort_by_key(|(position, _)| *position);
     for (position, demand) in &left {
@@ -118,6 +120,31 @@ impl<'a> World<'a> {
 
     fn demand(&self, pod: &'a Pod) -> Demand<'a> {
         Demand::new(pod, self.input.options.preference_policy, self.some_prefer)
+    }
+
+    /// Places pods on the claims that earlier passes made for them, where they still fit, and returns the others.
+    fn place_nominated(&mut self, queue: VecDeque<(usize, Demand<'a>)>) -> VecDeque<(usize, Demand<'a>)> {
+        let mut others = VecDeque::with_capacity(queue.len());
+        for (position, demand) in queue {
+            let claim = self.input.nominations.get(&demand.pod.uid);
+            if !claim.is_some_and(|claim| self.place_on_claim(&demand, claim)) {
+                others.push_back((position, demand));
+            }
+        }
+        others
+    }
+
+    fn place_on_claim(&mut self, demand: &Demand<'a>, claim: &str) -> bool {
+        let Some(existing) =
+            self.nodes.iter_mut().find(|existing| existing.node.node_claim.as_deref() == Some(claim))
+        else {
+            return false;
+        };
+        let fits = demand.levels().iter().any(|level| existing.accepts(demand.pod, level));
+        if fits {
+            existing.place(demand.pod);
+        }
+        fits
     }
 
     /// Places what can be placed and returns the rest.

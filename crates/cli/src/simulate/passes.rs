@@ -34,12 +34,13 @@ pub(super) struct Request {
 
 /// Runs the passes.
 pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simulation> {
-    let options = InputOptions {
+    let mut options = InputOptions {
         now: request.now,
         origin: Origin::Files,
         scope: request.scope.clone(),
         scheduling: request.options.clone(),
         facts: BTreeMap::new(),
+        nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
     };
     let index: Index = loaded.objects.into_iter().collect();
@@ -60,7 +61,8 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
         if request.audit {
             check(&made, &plan)?;
         }
-        for claim in run.take(pass, &snapshot, &made, plan) {
+        for (name, pods, claim) in run.take(pass, &snapshot, &made, plan) {
+            options.nominations.extend(made.uids(&pods).map(|uid| (uid.to_owned(), name.clone())));
             index.apply(claim);
         }
     }
@@ -149,7 +151,7 @@ impl Run {
     }
 
     /// Takes a plan, and returns the claims that are in flight from then on.
-    fn take(&mut self, pass: u32, snapshot: &Snapshot, made: &ProvisioningInput, plan: Plan) -> Vec<Object> {
+    fn take(&mut self, pass: u32, snapshot: &Snapshot, made: &ProvisioningInput, plan: Plan) -> Vec<(String, Vec<NamespacedName>, Object)> {
         let warnings = made.warnings.iter().chain(&plan.warnings);
         self.warnings.extend(warnings.map(|warning| Warning {
             object: warning.object.clone(),
@@ -168,8 +170,8 @@ impl Run {
             };
             let name = self.name(&planned.node_pool, snapshot);
             object.metadata.name = Some(name.clone());
-            self.claim(pass, name, planned, &object);
-            made_claims.push(Object::from(object));
+            self.claim(pass, name.clone(), planned, &object);
+            made_claims.push((name, planned.pods.clone(), Object::from(object)));
         }
         self.pending = plan.pending;
         made_claims

@@ -19,6 +19,7 @@ fn options(origin: Origin) -> InputOptions {
             max_instance_types: 600,
         },
         facts: BTreeMap::new(),
+        nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::context::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
-use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::input::ProvisioningInput;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::plan::{PendingPod, Plan};
@@ -29,8 +28,6 @@ pub(super) fn note_first_decisions(
     seen: &HashMap<String, Instant>,
     decided: &mut HashSet<String>,
 ) {
-    let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
-    decided.retain(|uid| wanting.contains(uid.as_str()));
     for pod in &provisioning.input.pods {
         if decided.insert(pod.uid.clone())
             && let Some(since) = seen.get(&pod.uid)
@@ -41,24 +38,23 @@ pub(super) fn note_first_decisions(
 }
 
 /// Tells each pod where it is to start, or why it has no place.
-pub(super) async fn tell(context: &Context, plan: &Plan) {
+pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) {
     for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
         for pod in placement.pods.iter().take(TOLD_PODS) {
             let message = format!("Pod should schedule on: nodeclaim/{}", placement.node);
-            context.events.normal(&pod_reference(pod), "Nominated", message).await;
+            context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
         }
     }
     for pending in plan.pending.iter().take(TOLD_PODS) {
-        context.events.warning(&pod_reference(&pending.pod), "FailedScheduling", sentence(pending)).await;
+        context.events.warning(&pod_reference(provisioning, &pending.pod), "FailedScheduling", sentence(pending)).await;
     }
 }
 
 /// Tells the pods of a new claim.
-pub(super) async fn nominate(context: &Context, claim: &NodeClaim, pods: &[NamespacedName]) {
-    let name = claim.metadata.name.as_deref().unwrap_or_default();
+pub(super) async fn nominate(context: &Context, provisioning: &ProvisioningInput, claim: &str, pods: &[NamespacedName]) {
     for pod in pods.iter().take(TOLD_PODS) {
-        let message = format!("Pod should schedule on: nodeclaim/{name}");
-        context.events.normal(&pod_reference(pod), "Nominated", message).await;
+        let message = format!("Pod should schedule on: nodeclaim/{claim}");
+        context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
     }
 }
 
@@ -80,12 +76,14 @@ fn sentence(pending: &PendingPod) -> String {
     format!("Failed to schedule pod: {}", parts.join("; "))
 }
 
-fn pod_reference(pod: &NamespacedName) -> ObjectReference {
+/// With the UID, without which `kubectl describe` doesn't show the event.
+fn pod_reference(provisioning: &ProvisioningInput, pod: &NamespacedName) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Pod".to_owned()),
         name: Some(pod.name.clone()),
         namespace: Some(pod.namespace.clone()),
+        uid: provisioning.uids(std::slice::from_ref(pod)).next().map(str::to_owned),
         ..ObjectReference::default()
     }
 }

@@ -333,3 +333,53 @@ fn a_pod_may_share_a_claim_only_where_types_remain_that_serve_both() {
         .solve();
     assert_eq!(answer.claims(), ["p/amd: a c", "p/arm: b"]);
 }
+
+/// Two claims in flight, made for pods that the zone binds and pods that it doesn't. Packed anew, first come first served, the free
+/// pods take the room of the bound ones, which then need a third node.
+#[test]
+fn pods_keep_the_claims_that_were_made_for_them() {
+    let (near, far) = (md("near", "cpu=4").price("0.2").zone("z1"), md("far", "cpu=4").price("0.2").zone("z2"));
+    let in_flight = |of: &Md, name: &str| {
+        let mut claim = joining(of, &["Launched"], &[], None);
+        claim.name = name.to_owned();
+        claim.node_claim = Some(name.to_owned());
+        claim
+    };
+    let pods = || {
+        world()
+            .pool(pool("p"), &[near.clone(), far.clone()])
+            .node(in_flight(&near, "a-near"))
+            .node(in_flight(&far, "b-far"))
+            .pods(2, &pod("a-free", "cpu=2"))
+            .pods(2, &pod("z-bound", "cpu=2").selects(ZONE, "z1"))
+    };
+    assert_eq!(pods().solve().claims(), ["p/near: z-bound-0 z-bound-1"], "the case is not the one that is meant");
+    let kept = pods()
+        .nominated("z-bound-0", "a-near")
+        .nominated("z-bound-1", "a-near")
+        .nominated("a-free-0", "b-far")
+        .nominated("a-free-1", "b-far")
+        .solve();
+    assert_eq!(kept.placements(), ["a-near: z-bound-0 z-bound-1", "b-far: a-free-0 a-free-1"]);
+    assert!(kept.0.node_claims.is_empty());
+}
+
+#[test]
+fn a_nomination_that_does_not_hold_any_more_is_no_place() {
+    let m = md("m", "cpu=4").price("0.2");
+    let mut claim = joining(&m, &["Launched"], &[], None);
+    claim.name = "c".to_owned();
+    claim.node_claim = Some("c".to_owned());
+    let answer = world()
+        .pool(pool("p"), &[m])
+        .node(claim)
+        .pods(3, &pod("w", "cpu=2"))
+        .pod(pod("x", "cpu=1"))
+        .nominated("w-0", "c")
+        .nominated("w-1", "c")
+        .nominated("w-2", "c")
+        .nominated("x", "gone")
+        .solve();
+    assert_eq!(answer.placements(), ["c: w-0 w-1"]);
+    assert_eq!(answer.claims(), ["p/m: w-2 x"]);
+}

@@ -221,6 +221,7 @@ pub(crate) fn world() -> World {
         namespaces: BTreeMap::new(),
         volumes: Volumes::default(),
         well_known_labels: BTreeSet::new(),
+        nominations: BTreeMap::new(),
     })
 }
 
@@ -263,6 +264,12 @@ impl World {
             .entry(node.to_owned())
             .or_default()
             .push(Arc::new(pod.build()));
+        self
+    }
+
+    /// An earlier pass made that claim for the pod.
+    pub(crate) fn nominated(mut self, pod: &str, claim: &str) -> Self {
+        self.0.nominations.insert(format!("default/{pod}"), claim.to_owned());
         self
     }
 
