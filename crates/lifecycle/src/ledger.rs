@@ -22,8 +22,8 @@ pub use observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView
 pub use orphans::{ORPHAN_AFTER, Orphans, Trust};
 pub use views::{assigned, bound};
 
-use karpenter_capi_api::v1::NodeClaim;
 use jiff::SignedDuration;
+use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::name::NamespacedName;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -64,7 +64,14 @@ pub struct Ledger(BTreeSet<Entry>);
 impl Ledger {
     /// Reads the annotation's value. Blanks and empty parts are skipped, so that a hand-edited list is still read.
     pub fn parse(value: &str) -> Self {
-        Self(value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| Entry(part.to_owned())).collect())
+        Self(
+            value
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .map(|part| Entry(part.to_owned()))
+                .collect(),
+        )
     }
 
     /// Whether the entry is in it.
@@ -89,7 +96,11 @@ impl Ledger {
 
     /// The ledger with the entries added and others taken out.
     #[must_use]
-    pub fn changed<'a>(&self, add: impl IntoIterator<Item = &'a Entry>, remove: impl IntoIterator<Item = &'a Entry>) -> Self {
+    pub fn changed<'a>(
+        &self,
+        add: impl IntoIterator<Item = &'a Entry>,
+        remove: impl IntoIterator<Item = &'a Entry>,
+    ) -> Self {
         let mut entries = self.0.clone();
         for entry in remove {
             entries.remove(entry);

@@ -241,7 +241,9 @@ pub(crate) struct CompatibilityOptions {
 impl ClusterOptions {
     fn contradiction(&self) -> Option<String> {
         if self.context.is_some() && self.kubeconfig.is_none() {
-            return Some("--context is set, but --kubeconfig, whose context it is, isn't: set both or neither".into());
+            return Some(
+                "--context is set, but --kubeconfig, whose context it is, isn't: set both or neither".into(),
+            );
         }
         if self.cluster_api_context.is_some() && self.management().is_none() {
             return Some(
@@ -330,7 +332,11 @@ impl Options {
                 serving.metrics_port
             ));
         }
-        if let Some(message) = self.election.contradiction().or_else(|| self.clusters.contradiction()) {
+        if let Some(message) = self
+            .election
+            .contradiction()
+            .or_else(|| self.clusters.contradiction())
+        {
             return Some(message);
         }
         if !self.compatibility.scheduler_config.trim().is_empty() {

@@ -48,7 +48,9 @@ impl Accesses {
     fn changed(&self) -> Vec<Role> {
         let management = (!self.one).then_some(&self.management);
         let all = [Some(&self.workload), management].into_iter().flatten();
-        all.filter(|access| access.has_changed()).map(|access| access.role).collect()
+        all.filter(|access| access.has_changed())
+            .map(|access| access.role)
+            .collect()
     }
 
     /// The accesses as they are described now, where they have changed; the error is a sentence.
@@ -118,12 +120,18 @@ pub(crate) async fn next(
         match renewed {
             None => {}
             Some(Ok(renewed)) => {
-                tracing::info!("a kubeconfig has changed: {} and {}", renewed.workload, renewed.management.as_role(Role::Management));
+                tracing::info!(
+                    "a kubeconfig has changed: {} and {}",
+                    renewed.workload,
+                    renewed.management.as_role(Role::Management)
+                );
                 return renewed;
             }
             Some(Err(sentence)) if sentence == told => {}
             Some(Err(sentence)) => {
-                tracing::warn!("a kubeconfig has changed, but can't be used, so the old one is kept: {sentence}");
+                tracing::warn!(
+                    "a kubeconfig has changed, but can't be used, so the old one is kept: {sentence}"
+                );
                 told = sentence;
             }
         }

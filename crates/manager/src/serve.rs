@@ -62,7 +62,9 @@ impl Readiness {
 
     fn answer(&self) -> Result<(), &'static str> {
         let question = self.0.lock();
-        question.as_ref().map_or(Err("waiting for the clusters"), |question| question())
+        question
+            .as_ref()
+            .map_or(Err("waiting for the clusters"), |question| question())
     }
 }
 
@@ -121,7 +123,9 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
 
 /// `/metrics` in Prometheus' text format.
 pub(crate) fn metrics(exposition: Exposition) -> Router {
-    Router::new().route("/metrics", get(scrape)).with_state(exposition)
+    Router::new()
+        .route("/metrics", get(scrape))
+        .with_state(exposition)
 }
 
 async fn scrape(State(exposition): State<Exposition>) -> impl IntoResponse {

@@ -68,7 +68,11 @@ enum Reason {
 
 impl Session<'_> {
     /// Runs until a signal, a change of a kubeconfig, or the end of a task. An error ends the process.
-    pub(crate) async fn run(&self, supervisor: &mut Supervisor, signals: &mut Signals) -> anyhow::Result<Next> {
+    pub(crate) async fn run(
+        &self,
+        supervisor: &mut Supervisor,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Next> {
         let every = self.options.clusters.kubeconfig_poll_interval;
         let mut changed = pin!(reload::next(self.accesses, self.wanted(), every, self.metrics));
         let scope = tokio::select! {
@@ -110,7 +114,9 @@ impl Session<'_> {
     }
 
     async fn prepare(&self) -> anyhow::Result<Scope> {
-        let Accesses { workload, management, .. } = self.accesses;
+        let Accesses {
+            workload, management, ..
+        } = self.accesses;
         let subjects = [Subject::new(workload.clone())?, Subject::new(management.clone())?];
         let wanted = self.wanted();
         let version = preflight::wait(&subjects[0], &subjects[1], &wanted, self.patience).await?;
@@ -211,12 +217,20 @@ async fn end(
     let stands_again = lost.is_some_and(LeadershipLost::may_stand_again);
     match &reason {
         Reason::Asked => tracing::info!("ending: waiting for reconciles that are under way"),
-        Reason::Changed(_) => tracing::info!("starting the operator anew with the kubeconfigs as they are now"),
-        Reason::Ended(ended) if stands_again => tracing::warn!("starting the operator anew because of this: {ended}"),
+        Reason::Changed(_) => {
+            tracing::info!("starting the operator anew with the kubeconfigs as they are now");
+        }
+        Reason::Ended(ended) if stands_again => {
+            tracing::warn!("starting the operator anew because of this: {ended}");
+        }
         Reason::Ended(ended) => tracing::error!("ending because of this: {ended}"),
     }
     stop.cancel();
-    let patience = if lost.is_some() { FINISHING_WITHOUT_LEASE } else { FINISHING };
+    let patience = if lost.is_some() {
+        FINISHING_WITHOUT_LEASE
+    } else {
+        FINISHING
+    };
     let operator = supervisor.end_of(OPERATOR, patience).await;
     if supervisor.is_running(OPERATOR) {
         if lost.is_none() {
@@ -233,9 +247,10 @@ async fn end(
         Reason::Ended(ended) if !stands_again => Err(anyhow!("ended: {ended}")),
         _ if stuck => Err(anyhow!("the operator doesn't end; leaving without it")),
         Reason::Ended(_) => Ok(Next::StandAgain),
-        Reason::Asked | Reason::Changed(_) if failed.is_some() => {
-            Err(anyhow!("{}", failed.map(|ended| ended.to_string()).unwrap_or_default()))
-        }
+        Reason::Asked | Reason::Changed(_) if failed.is_some() => Err(anyhow!(
+            "{}",
+            failed.map(|ended| ended.to_string()).unwrap_or_default()
+        )),
         Reason::Changed(accesses) => Ok(Next::Changed(accesses)),
         Reason::Asked => {
             tracing::info!("ended");

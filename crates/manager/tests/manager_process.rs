@@ -234,7 +234,10 @@ fn a_context_that_the_kubeconfig_lacks_is_named_with_its_flag() {
     let kubeconfig = folder.kubeconfig("http://127.0.0.1:1", |_| {});
     for (context, part) in [
         ("--context=there", "--context (KUBE_CONTEXT)"),
-        ("--cluster-api-context=there", "--cluster-api-context (CLUSTER_API_CONTEXT)"),
+        (
+            "--cluster-api-context=there",
+            "--cluster-api-context (CLUSTER_API_CONTEXT)",
+        ),
     ] {
         let (code, said) = run(&mut manager(&[&flag(&kubeconfig), context]));
         assert_eq!(code, Some(1), "{said}");

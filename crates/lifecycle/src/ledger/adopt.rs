@@ -5,12 +5,17 @@ use super::{EndReason, Entry, Observed, Step, Write};
 
 /// Lets claims in that adopt a Machine; those that can't have theirs end. Returns whether the MachineDeployment was patched.
 pub(super) fn adopt(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed.machine_deployment else { return false };
+    let Some(deployment) = observed.machine_deployment else {
+        return false;
+    };
     if deployment.paused.is_some() || deployment.deleting {
         return false;
     }
     let waiting = observed.claims.iter().filter(|claim| {
-        claim.adopts.is_some() && !claim.deleting && !observed.is_counted(claim) && observed.machine_of(claim).is_none()
+        claim.adopts.is_some()
+            && !claim.deleting
+            && !observed.is_counted(claim)
+            && observed.machine_of(claim).is_none()
     });
     let mut floor = deployment.floor();
     let mut entering: Vec<&Entry> = Vec::new();
@@ -38,8 +43,18 @@ pub(super) fn adopt(observed: &Observed<'_>, step: &mut Step) -> bool {
     true
 }
 
-fn refusal(observed: &Observed<'_>, claim: &ClaimView, uid: &str, floor: i64, taken: &[&str]) -> Option<String> {
-    let Some(machine) = observed.machines.iter().find(|machine| machine.machine.uid == uid) else {
+fn refusal(
+    observed: &Observed<'_>,
+    claim: &ClaimView,
+    uid: &str,
+    floor: i64,
+    taken: &[&str],
+) -> Option<String> {
+    let Some(machine) = observed
+        .machines
+        .iter()
+        .find(|machine| machine.machine.uid == uid)
+    else {
         return Some(format!("there is no Machine with UID {uid} to adopt"));
     };
     let name = &machine.machine.name;
@@ -50,7 +65,9 @@ fn refusal(observed: &Observed<'_>, claim: &ClaimView, uid: &str, floor: i64, ta
     } else if claim.machine.is_some() {
         Some("it had a Machine before and can't adopt another".to_owned())
     } else if floor < 1 {
-        Some(format!("every Machine of the MachineDeployment is claimed, so {name} can't be adopted"))
+        Some(format!(
+            "every Machine of the MachineDeployment is claimed, so {name} can't be adopted"
+        ))
     } else {
         None
     }
@@ -58,8 +75,16 @@ fn refusal(observed: &Observed<'_>, claim: &ClaimView, uid: &str, floor: i64, ta
 
 /// Takes the entries out of claims that leave their Machine behind; the number stays. Returns whether there was such a patch.
 pub(super) fn release(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed.machine_deployment.filter(|deployment| deployment.paused.is_none()) else { return false };
-    let leaving: Vec<&Entry> = released(observed).filter(|claim| observed.is_counted(claim)).map(|claim| &claim.entry).collect();
+    let Some(deployment) = observed
+        .machine_deployment
+        .filter(|deployment| deployment.paused.is_none())
+    else {
+        return false;
+    };
+    let leaving: Vec<&Entry> = released(observed)
+        .filter(|claim| observed.is_counted(claim))
+        .map(|claim| &claim.entry)
+        .collect();
     if leaving.is_empty() {
         return false;
     }
@@ -76,7 +101,9 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) -> bool {
 pub(super) fn forget(observed: &Observed<'_>, step: &mut Step) {
     for claim in released(observed).filter(|claim| !observed.is_counted(claim)) {
         if let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) {
-            step.writes.push(Write::Forget { machine: machine.machine.clone() });
+            step.writes.push(Write::Forget {
+                machine: machine.machine.clone(),
+            });
         }
     }
 }
@@ -85,5 +112,9 @@ pub(super) fn forget(observed: &Observed<'_>, step: &mut Step) {
 /// ordinary way. A Machine that somebody deletes meanwhile isn't ours any more, and Cluster API makes it anew.
 fn released<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimView> {
     let bound = |claim: &&ClaimView| observed.machine_of(claim).is_some();
-    observed.claims.iter().filter(|claim| claim.deleting && claim.keeps_machine && claim.drained).filter(bound)
+    observed
+        .claims
+        .iter()
+        .filter(|claim| claim.deleting && claim.keeps_machine && claim.drained)
+        .filter(bound)
 }

@@ -6,24 +6,39 @@ use std::cmp::Reverse;
 
 /// Appends the bindings that are due.
 pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
-    let Some(deployment) = observed.machine_deployment else { return };
+    let Some(deployment) = observed.machine_deployment else {
+        return;
+    };
     if deployment.paused.is_some() || deployment.deleting {
         return;
     }
     renew_hooks(observed, step);
     let mut machines = bindable(observed);
     // Never more than live − floor: the rest is not ours, whoever made it.
-    let ours = count(observed.machines.iter().filter(|machine| !machine.deleting && observed.is_ours(machine)));
+    let ours = count(
+        observed
+            .machines
+            .iter()
+            .filter(|machine| !machine.deleting && observed.is_ours(machine)),
+    );
     let mut room = observed.live() - deployment.floor() - ours;
     for claim in waiting(observed) {
         if room <= 0 {
             break;
         }
-        let Some(position) = position(observed, &machines, claim) else { continue };
+        let Some(position) = position(observed, &machines, claim) else {
+            continue;
+        };
         let machine = machines.remove(position);
-        step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
+        step.writes.push(Write::Bind {
+            machine: machine.machine.clone(),
+            claim: claim.claim.clone(),
+        });
         if !claim.orphan {
-            step.writes.push(Write::RecordMachine { claim: claim.claim.clone(), machine: machine.machine.name.clone() });
+            step.writes.push(Write::RecordMachine {
+                claim: claim.claim.clone(),
+                machine: machine.machine.name.clone(),
+            });
         }
         room -= 1;
     }
@@ -35,16 +50,26 @@ pub(super) fn record(observed: &Observed<'_>, step: &mut Step) {
         if let Some(machine) = observed.machine_of(claim)
             && claim.machine.as_ref() != Some(&machine.machine.name)
         {
-            step.writes.push(Write::RecordMachine { claim: claim.claim.clone(), machine: machine.machine.name.clone() });
+            step.writes.push(Write::RecordMachine {
+                claim: claim.claim.clone(),
+                machine: machine.machine.name.clone(),
+            });
         }
     }
 }
 
 /// A live Machine of ours without hook would be replaced as soon as somebody deletes it.
 fn renew_hooks(observed: &Observed<'_>, step: &mut Step) {
-    for machine in observed.machines.iter().filter(|machine| !machine.deleting && !machine.hooked) {
+    for machine in observed
+        .machines
+        .iter()
+        .filter(|machine| !machine.deleting && !machine.hooked)
+    {
         if let Some(claim) = observed.claim_of(machine) {
-            step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
+            step.writes.push(Write::Bind {
+                machine: machine.machine.clone(),
+                claim: claim.claim.clone(),
+            });
         }
     }
 }
@@ -52,12 +77,24 @@ fn renew_hooks(observed: &Observed<'_>, step: &mut Step) {
 /// Unowned Machines, those of the newest MachineSet first, newest first.
 fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
     let set_age = |machine: &MachineView| {
-        let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
+        let set = observed
+            .machine_sets
+            .iter()
+            .find(|set| machine.machine_set.as_ref() == Some(&set.name));
         set.map(|set| (set.revision, set.created, set.name.clone()))
     };
-    let mut machines: Vec<_> =
-        observed.machines.iter().filter(|machine| machine.claim.is_none() && !machine.deleting).collect();
-    machines.sort_by_key(|machine| (Reverse(set_age(machine)), Reverse(machine.created), machine.machine.name.clone()));
+    let mut machines: Vec<_> = observed
+        .machines
+        .iter()
+        .filter(|machine| machine.claim.is_none() && !machine.deleting)
+        .collect();
+    machines.sort_by_key(|machine| {
+        (
+            Reverse(set_age(machine)),
+            Reverse(machine.created),
+            machine.machine.name.clone(),
+        )
+    });
     machines
 }
 
@@ -65,7 +102,14 @@ fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
 /// lives if it can.
 fn waiting<'a>(observed: &'a Observed<'_>) -> Vec<&'a ClaimView> {
     let mut claims: Vec<_> = unbound_entries(observed).collect();
-    claims.sort_by_key(|claim| (claim.deleting, claim.adopts.is_none(), claim.created, claim.claim.uid.clone()));
+    claims.sort_by_key(|claim| {
+        (
+            claim.deleting,
+            claim.adopts.is_none(),
+            claim.created,
+            claim.claim.uid.clone(),
+        )
+    });
     // A claim that lost its Machine ends; only then may its remake be bound to it, to be given back.
     claims.retain(|claim| claim.deleting || claim.machine.is_none());
     claims
@@ -88,13 +132,20 @@ fn position(observed: &Observed<'_>, machines: &[&MachineView], claim: &ClaimVie
     let is_free = |machine: &&MachineView| !is_wanted_for_adoption(observed, machine);
     if claim.replaces.is_some() {
         // The oldest of the newest revision: the one that came in the place of the Machine that went.
-        return machines.iter().rposition(|machine| is_free(machine) && machine.machine_set.as_deref() == newest);
+        return machines
+            .iter()
+            .rposition(|machine| is_free(machine) && machine.machine_set.as_deref() == newest);
     }
-    machines.iter().position(|machine| is_free(machine) && made_for(machine, claim))
+    machines
+        .iter()
+        .position(|machine| is_free(machine) && made_for(machine, claim))
 }
 
 fn is_wanted_for_adoption(observed: &Observed<'_>, machine: &MachineView) -> bool {
-    observed.claims.iter().any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
+    observed
+        .claims
+        .iter()
+        .any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
 }
 
 /// A Machine that is much older than the claim was there before it, for somebody else.

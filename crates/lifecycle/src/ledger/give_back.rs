@@ -16,9 +16,12 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
     for machine in held(observed) {
         let Some(owner) = &machine.claim else { continue };
-        let gone = observed.machine_deployment.is_none_or(|deployment| deployment.deleting);
-        let counted =
-            observed.machine_deployment.is_some_and(|deployment| deployment.ledger.contains(&Entry::of_uid(&owner.uid)));
+        let gone = observed
+            .machine_deployment
+            .is_none_or(|deployment| deployment.deleting);
+        let counted = observed
+            .machine_deployment
+            .is_some_and(|deployment| deployment.ledger.contains(&Entry::of_uid(&owner.uid)));
         let drained = observed.claim_of(machine).is_none_or(|claim| claim.drained);
         let release = if gone {
             drained
@@ -30,7 +33,9 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
             observed.lowered() || drained && observed.rolling_out()
         };
         if release {
-            step.writes.push(Write::ReleaseHook { machine: machine.machine.clone() });
+            step.writes.push(Write::ReleaseHook {
+                machine: machine.machine.clone(),
+            });
         } else {
             step.look_again = Some(LOOK_AGAIN);
         }
@@ -40,17 +45,24 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
 /// One patch for all Machines whose deletion Cluster API has answered: their entries out, the number down. Returns whether there
 /// was one.
 pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed.machine_deployment else { return false };
+    let Some(deployment) = observed.machine_deployment else {
+        return false;
+    };
     if deployment.paused.is_some() || deployment.deleting {
         return false;
     }
     let due: Vec<(&MachineView, &ClaimView)> = held(observed)
         .filter(|machine| machine.acknowledged && observed.lowering_takes(machine))
         .filter_map(|machine| observed.claim_of(machine).map(|claim| (machine, claim)))
-        .filter(|(_, claim)| claim.deleting && claim.drained && !claim.keeps_machine && observed.is_counted(claim))
+        .filter(|(_, claim)| {
+            claim.deleting && claim.drained && !claim.keeps_machine && observed.is_counted(claim)
+        })
         .collect();
     // Somebody else's deletion is judged by numbers that must be current.
-    let due: Vec<_> = due.into_iter().filter(|(machine, _)| machine.drain_excluded || deployment.observed).collect();
+    let due: Vec<_> = due
+        .into_iter()
+        .filter(|(machine, _)| machine.drain_excluded || deployment.observed)
+        .collect();
     if due.is_empty() {
         return false;
     }
@@ -63,7 +75,9 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     }
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
-        ledger: deployment.ledger.changed([], due.iter().map(|(_, claim)| &claim.entry)),
+        ledger: deployment
+            .ledger
+            .changed([], due.iter().map(|(_, claim)| &claim.entry)),
         replicas: (lowered > 0).then_some((deployment.replicas - lowered).max(0)),
         end_pause: false,
     });
@@ -74,20 +88,38 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
 /// How many Machines Cluster API will make beside those that stay, and beyond those that claims still wait for: each is the
 /// replacement of a Machine that is going. None is due where somebody scaled down, and got our Machine by that.
 fn remakes(observed: &Observed<'_>, stays: fn(&MachineView) -> bool) -> i64 {
-    let Some(deployment) = observed.machine_deployment else { return 0 };
-    let unowned = count(observed.machines.iter().filter(|machine| !machine.deleting && !observed.is_ours(machine)));
+    let Some(deployment) = observed.machine_deployment else {
+        return 0;
+    };
+    let unowned = count(
+        observed
+            .machines
+            .iter()
+            .filter(|machine| !machine.deleting && !observed.is_ours(machine)),
+    );
     let unserved = (count(unbound_entries(observed)) - (unowned - deployment.floor().max(0)).max(0)).max(0);
-    let all = deployment.replicas - count(observed.machines.iter().filter(|machine| stays(machine))) - unserved;
+    let all =
+        deployment.replicas - count(observed.machines.iter().filter(|machine| stays(machine))) - unserved;
     // Of several MachineSets only the oldest is lowered: beyond what it wants itself, lowering would take one that stays.
-    observed.vacant_in_oldest(stays).map_or(all, |vacant| vacant.min(all))
+    observed
+        .vacant_in_oldest(stays)
+        .map_or(all, |vacant| vacant.min(all))
 }
 
 /// Deletes the Machines of claims that are drained. Returns whether the MachineDeployment is to be paused for one of them.
 pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed.machine_deployment else { return false };
+    let Some(deployment) = observed.machine_deployment else {
+        return false;
+    };
     let mut paused = false;
-    for claim in observed.claims.iter().filter(|claim| claim.deleting && !claim.keeps_machine) {
-        let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) else { continue };
+    for claim in observed
+        .claims
+        .iter()
+        .filter(|claim| claim.deleting && !claim.keeps_machine)
+    {
+        let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) else {
+            continue;
+        };
         let waiting = if let Some(message) = &deployment.paused {
             Some(message.clone())
         } else if !claim.drained {
@@ -96,12 +128,21 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
             give_back(claim, machine, step);
             None
         } else if observed.rolling_out() {
-            Some(format!("a roll-out of MachineDeployment {} is under way", deployment.name))
+            Some(format!(
+                "a roll-out of MachineDeployment {} is under way",
+                deployment.name
+            ))
         } else {
             paused = paused || super::revisions::pause(observed, claim, machine, step);
-            Some(format!("MachineDeployment {} still has Machines of an older revision, which go first", deployment.name))
+            Some(format!(
+                "MachineDeployment {} still has Machines of an older revision, which go first",
+                deployment.name
+            ))
         };
-        step.waiting.extend(waiting.map(|message| Waiting { claim: claim.claim.clone(), message }));
+        step.waiting.extend(waiting.map(|message| Waiting {
+            claim: claim.claim.clone(),
+            message,
+        }));
     }
     paused
 }
@@ -112,13 +153,20 @@ fn give_back(claim: &ClaimView, machine: &MachineView, step: &mut Step) {
         return;
     }
     if !machine.drain_excluded && !claim.orphan {
-        step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
+        step.writes.push(Write::ExcludeDrain {
+            machine: machine.machine.clone(),
+        });
     }
-    step.writes.push(Write::DeleteMachine { machine: machine.machine.clone() });
+    step.writes.push(Write::DeleteMachine {
+        machine: machine.machine.clone(),
+    });
     step.look_again = Some(LOOK_AGAIN);
 }
 
 /// Machines of ours that are deleting and held by our hook.
 fn held<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a MachineView> {
-    observed.machines.iter().filter(|machine| machine.deleting && machine.hooked && machine.claim.is_some())
+    observed
+        .machines
+        .iter()
+        .filter(|machine| machine.deleting && machine.hooked && machine.claim.is_some())
 }

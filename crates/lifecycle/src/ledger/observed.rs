@@ -23,7 +23,10 @@ pub struct Observed<'a> {
 
 /// A MachineDeployment.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and none excludes another"
+)]
 pub struct MachineDeploymentView {
     /// Namespace and name.
     pub name: NamespacedName,
@@ -85,7 +88,10 @@ pub struct MachineSetView {
 
 /// A Machine.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and none excludes another"
+)]
 pub struct MachineView {
     /// Name, UID and resourceVersion.
     pub machine: MachineRef,
@@ -109,7 +115,10 @@ pub struct MachineView {
 
 /// A NodeClaim that is assigned to the MachineDeployment.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and none excludes another"
+)]
 pub struct ClaimView {
     /// Name and UID.
     pub claim: ClaimRef,
@@ -141,7 +150,12 @@ impl Observed<'_> {
 
     /// The Machine that carries the claim, live or deleting.
     pub(super) fn machine_of(&self, claim: &ClaimView) -> Option<&MachineView> {
-        self.machines.iter().find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.uid == claim.claim.uid))
+        self.machines.iter().find(|machine| {
+            machine
+                .claim
+                .as_ref()
+                .is_some_and(|owner| owner.uid == claim.claim.uid)
+        })
     }
 
     /// The claim that the Machine carries, if it still exists.
@@ -153,8 +167,13 @@ impl Observed<'_> {
     /// Whether the Machine carries a claim that is counted. One that is being released still carries its claim, but belongs to the
     /// floor already.
     pub(super) fn is_ours(&self, machine: &MachineView) -> bool {
-        let Some(deployment) = self.machine_deployment else { return false };
-        machine.claim.as_ref().is_some_and(|owner| deployment.ledger.contains(&Entry::of_uid(&owner.uid)))
+        let Some(deployment) = self.machine_deployment else {
+            return false;
+        };
+        machine
+            .claim
+            .as_ref()
+            .is_some_and(|owner| deployment.ledger.contains(&Entry::of_uid(&owner.uid)))
     }
 
     /// Whether Cluster API has taken over the present number.
@@ -185,17 +204,25 @@ impl Observed<'_> {
     pub fn at_rest(&self) -> bool {
         self.settled()
             && !self.machines.iter().any(|machine| machine.deleting)
-            && self.machine_sets.iter().map(|set| set.status_replicas).sum::<i64>() == self.live()
+            && self
+                .machine_sets
+                .iter()
+                .map(|set| set.status_replicas)
+                .sum::<i64>()
+                == self.live()
     }
 
     /// The MachineSet of the present template.
     pub(super) fn newest_set(&self) -> Option<&MachineSetView> {
-        self.machine_sets.iter().max_by_key(|set| (set.revision, set.created, set.name.as_str()))
+        self.machine_sets
+            .iter()
+            .max_by_key(|set| (set.revision, set.created, set.name.as_str()))
     }
 
     /// The claim's entry is in the ledger.
     pub(super) fn is_counted(&self, claim: &ClaimView) -> bool {
-        self.machine_deployment.is_some_and(|deployment| deployment.ledger.contains(&claim.entry))
+        self.machine_deployment
+            .is_some_and(|deployment| deployment.ledger.contains(&claim.entry))
     }
 
     /// Whether several MachineSets have replicas or Machines: a roll-out, or revisions side by side.
@@ -206,8 +233,14 @@ impl Observed<'_> {
     /// A roll-out by Cluster API is under way: whatever we lower, it decides which Machines go.
     pub(super) fn rolling_out(&self) -> bool {
         let newest = self.newest_set().map(|set| set.name.as_str());
-        let older = || self.machine_sets.iter().any(|set| newest != Some(set.name.as_str()) && self.populated(set));
-        self.machine_deployment.is_some_and(|deployment| deployment.rolling_update) && older()
+        let older = || {
+            self.machine_sets
+                .iter()
+                .any(|set| newest != Some(set.name.as_str()) && self.populated(set))
+        };
+        self.machine_deployment
+            .is_some_and(|deployment| deployment.rolling_update)
+            && older()
     }
 
     /// Whether lowering by one takes this very Machine, once it is deleting: no roll-out, and it is in the oldest MachineSet with
@@ -219,7 +252,8 @@ impl Observed<'_> {
         if !self.several_revisions() {
             return true;
         }
-        self.oldest_set().is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
+        self.oldest_set()
+            .is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
     }
 
     /// The MachineSet with replicas that is lowered first: the oldest, that of the present template last.
@@ -232,14 +266,20 @@ impl Observed<'_> {
     /// Of several MachineSets: how many Machines that stay are missing in the one that is lowered first.
     pub(super) fn vacant_in_oldest(&self, stays: fn(&MachineView) -> bool) -> Option<i64> {
         let set = self.oldest_set().filter(|_| self.several_revisions())?;
-        let its_own = self.machines.iter().filter(|machine| machine.machine_set.as_ref() == Some(&set.name) && stays(machine));
+        let its_own = self
+            .machines
+            .iter()
+            .filter(|machine| machine.machine_set.as_ref() == Some(&set.name) && stays(machine));
         Some(set.replicas - count(its_own))
     }
 
     fn populated(&self, set: &MachineSetView) -> bool {
         set.replicas > 0
             || set.status_replicas > 0
-            || self.machines.iter().any(|machine| machine.machine_set.as_ref() == Some(&set.name))
+            || self
+                .machines
+                .iter()
+                .any(|machine| machine.machine_set.as_ref() == Some(&set.name))
     }
 }
 
@@ -248,7 +288,6 @@ impl MachineDeploymentView {
     pub fn floor(&self) -> i64 {
         self.replicas - self.ledger.len()
     }
-
 }
 
 /// The number of items, for arithmetic with replicas.

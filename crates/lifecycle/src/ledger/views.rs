@@ -8,7 +8,10 @@ use karpenter_capi_api::capi::{Cluster, Machine, MachineDeployment, MachineSet, 
 use karpenter_capi_api::condition;
 use karpenter_capi_api::names::{annotations, conditions, labels};
 use karpenter_capi_api::v1::NodeClaim;
-use karpenter_capi_model::{name::NamespacedName, reason::{ReasonCode, UnavailableReason}};
+use karpenter_capi_model::{
+    name::NamespacedName,
+    reason::{ReasonCode, UnavailableReason},
+};
 
 impl MachineDeploymentView {
     /// The view of a MachineDeployment; `headroom` and `unavailable` are what the catalog found of the same object.
@@ -21,15 +24,25 @@ impl MachineDeploymentView {
         headroom: Option<i64>,
         unavailable: &[UnavailableReason],
     ) -> Self {
-        let ledger = annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let ledger = annotation(&deployment.metadata, annotations::CLAIMS)
+            .map(Ledger::parse)
+            .unwrap_or_default();
         let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
         let own_pause = own_pause(deployment);
         let paused = if own_pause.is_some() {
             paused_besides(deployment, cluster)
         } else {
-            unavailable.iter().find(|reason| reason.code == ReasonCode::Paused).map(|reason| reason.message.clone())
+            unavailable
+                .iter()
+                .find(|reason| reason.code == ReasonCode::Paused)
+                .map(|reason| reason.message.clone())
         };
-        let own = [ReasonCode::RollingOut, ReasonCode::MaxSize, ReasonCode::Paused, ReasonCode::Deleting];
+        let own = [
+            ReasonCode::RollingOut,
+            ReasonCode::MaxSize,
+            ReasonCode::Paused,
+            ReasonCode::Deleting,
+        ];
         Self {
             name: name_of(&deployment.metadata),
             resource_version: deployment.metadata.resource_version.clone().unwrap_or_default(),
@@ -42,7 +55,10 @@ impl MachineDeploymentView {
             own_pause,
             pause_acknowledged: condition::is_true(&deployment.status.conditions, conditions::CAPI_PAUSED),
             max_size: headroom.map(|headroom| replicas + headroom),
-            unavailable: unavailable.iter().find(|reason| !own.contains(&reason.code)).cloned(),
+            unavailable: unavailable
+                .iter()
+                .find(|reason| !own.contains(&reason.code))
+                .cloned(),
         }
     }
 }
@@ -52,16 +68,27 @@ fn own_pause(deployment: &MachineDeployment) -> Option<OwnPause> {
     let mut parts = annotation(&deployment.metadata, annotations::PAUSE_FOR)?.split('/');
     let (claim_uid, machine_set, target) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
     let lifted = annotation(&deployment.metadata, annotations::CAPI_PAUSED).is_none();
-    Some(OwnPause { claim_uid: claim_uid.to_owned(), machine_set: machine_set.to_owned(), target, lifted })
+    Some(OwnPause {
+        claim_uid: claim_uid.to_owned(),
+        machine_set: machine_set.to_owned(),
+        target,
+        lifted,
+    })
 }
 
 /// The other two switches, which may be on beside our own pause.
 fn paused_besides(deployment: &MachineDeployment, cluster: Option<&Cluster>) -> Option<String> {
     if deployment.spec.paused {
-        return Some(format!("spec.paused is true on MachineDeployment {}", name_of(&deployment.metadata)));
+        return Some(format!(
+            "spec.paused is true on MachineDeployment {}",
+            name_of(&deployment.metadata)
+        ));
     }
     let cluster = cluster.filter(|cluster| cluster.spec.paused)?;
-    Some(format!("spec.paused is true on Cluster {}", name_of(&cluster.metadata)))
+    Some(format!(
+        "spec.paused is true on Cluster {}",
+        name_of(&cluster.metadata)
+    ))
 }
 
 impl ClaimView {
@@ -90,7 +117,9 @@ impl MachineSetView {
             name: set.metadata.name.clone().unwrap_or_default(),
             resource_version: set.metadata.resource_version.clone().unwrap_or_default(),
             created: created(&set.metadata),
-            revision: annotation(&set.metadata, annotations::REVISION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            revision: annotation(&set.metadata, annotations::REVISION)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
             replicas: set.spec.replicas.unwrap_or_default().into(),
             status_replicas: set.status.replicas.unwrap_or_default().into(),
             observed: set.status.observed_generation >= set.metadata.generation,
@@ -102,7 +131,8 @@ impl MachineView {
     /// The view of a Machine.
     pub fn of(machine: &Machine) -> Self {
         let metadata = &machine.metadata;
-        let set = karpenter_capi_api::capi::owner_of_kind(metadata, "MachineSet").map(|owner| owner.name.clone());
+        let set =
+            karpenter_capi_api::capi::owner_of_kind(metadata, "MachineSet").map(|owner| owner.name.clone());
         Self {
             machine: MachineRef {
                 name: name_of(metadata),
@@ -123,7 +153,10 @@ impl MachineView {
     /// The MachineDeployment of a Machine, by Cluster API's label.
     pub fn machine_deployment(machine: &Machine) -> Option<NamespacedName> {
         let name = machine.metadata.labels.as_ref()?.get(labels::DEPLOYMENT_NAME)?;
-        Some(NamespacedName::new(machine.metadata.namespace.clone().unwrap_or_default(), name))
+        Some(NamespacedName::new(
+            machine.metadata.namespace.clone().unwrap_or_default(),
+            name,
+        ))
     }
 }
 
@@ -139,7 +172,8 @@ impl ClaimView {
             machine: annotation(&claim.metadata, annotations::MACHINE).and_then(|value| value.parse().ok()),
             drained,
             // The UID comes last; what isn't of that form names no Machine that exists, and the claim ends for it.
-            adopts: value(annotations::ADOPT).map(|text| text.rsplit('/').next().unwrap_or_default().to_owned()),
+            adopts: value(annotations::ADOPT)
+                .map(|text| text.rsplit('/').next().unwrap_or_default().to_owned()),
             replaces: value(annotations::REPLACES).map(str::to_owned),
             keeps_machine: value(annotations::RELEASE) == Some("true"),
             orphan: false,
@@ -149,7 +183,9 @@ impl ClaimView {
 
 /// The MachineDeployment that a claim is assigned to.
 pub fn assigned(claim: &NodeClaim) -> Option<NamespacedName> {
-    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?.parse().ok()
+    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?
+        .parse()
+        .ok()
 }
 
 /// The Machine that a claim is bound to.
@@ -160,7 +196,10 @@ pub fn bound(claim: &NodeClaim) -> Option<NamespacedName> {
 /// A text without a slash is a name with an unknown UID: it belongs to no claim that exists, and no other claim gets the Machine.
 fn claim_ref(value: &str) -> ClaimRef {
     let (name, uid) = value.split_once('/').unwrap_or((value, ""));
-    ClaimRef { name: name.to_owned(), uid: uid.to_owned() }
+    ClaimRef {
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+    }
 }
 
 fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -168,9 +207,15 @@ fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
 }
 
 fn name_of(metadata: &ObjectMeta) -> NamespacedName {
-    NamespacedName::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    NamespacedName::new(
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 fn created(metadata: &ObjectMeta) -> Timestamp {
-    metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0)
+    metadata
+        .creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }

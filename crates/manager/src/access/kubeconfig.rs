@@ -103,7 +103,10 @@ impl fmt::Display for Place {
 }
 
 fn named_files(kubeconfig: &Kubeconfig) -> Vec<String> {
-    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    let clusters = kubeconfig
+        .clusters
+        .iter()
+        .filter_map(|named| named.cluster.as_ref());
     let users = kubeconfig
         .auth_infos
         .iter()
@@ -252,7 +255,10 @@ mod tests {
     fn the_fingerprint_sees_an_exchanged_link_as_a_mounted_secret_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for (version, text) in [("1", KUBECONFIG.to_owned()), ("2", KUBECONFIG.replace(":1\n", ":2\n"))] {
+        for (version, text) in [
+            ("1", KUBECONFIG.to_owned()),
+            ("2", KUBECONFIG.replace(":1\n", ":2\n")),
+        ] {
             std::fs::create_dir(at(version)).unwrap();
             std::fs::write(at(version).join("kubeconfig"), text).unwrap();
         }

@@ -129,7 +129,10 @@ fn lease_durations_out_of_order_are_refused() {
         ];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let error = read(&flags).unwrap_err();
-        assert!(error.contains("--leader-election-renew-deadline"), "{wrong:?}: {error}");
+        assert!(
+            error.contains("--leader-election-renew-deadline"),
+            "{wrong:?}: {error}"
+        );
     }
     assert!(read(&["--leader-election-lease-duration=60s"]).is_ok());
 }
@@ -140,9 +143,18 @@ fn a_context_needs_its_kubeconfig() {
     // An empty path is one that clap refuses by itself.
     assert!(error.unwrap_err().contains("--kubeconfig"));
     let options = read(&["--kubeconfig=/k", "--context=here", "--cluster-api-context=there"]).unwrap();
-    let (workload, management) = (options.clusters.workload().unwrap(), options.clusters.management().unwrap());
-    assert_eq!((workload.path.to_str(), workload.context.as_deref()), (Some("/k"), Some("here")));
-    assert_eq!((management.path.to_str(), management.context.as_deref()), (Some("/k"), Some("there")));
+    let (workload, management) = (
+        options.clusters.workload().unwrap(),
+        options.clusters.management().unwrap(),
+    );
+    assert_eq!(
+        (workload.path.to_str(), workload.context.as_deref()),
+        (Some("/k"), Some("here"))
+    );
+    assert_eq!(
+        (management.path.to_str(), management.context.as_deref()),
+        (Some("/k"), Some("there"))
+    );
     let options = read(&["--kubeconfig=/k"]).unwrap();
     assert_eq!(options.clusters.management(), None, "it is the workload cluster");
 }

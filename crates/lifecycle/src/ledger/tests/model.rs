@@ -95,19 +95,48 @@ pub(super) enum Rest {
 /// A write that was decided and not made yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Planned {
-    Bind { machine: u8, claim: u8 },
-    Record { claim: u8, machine: u8 },
-    End { claim: u8 },
-    Exclude { machine: u8 },
-    Delete { machine: u8 },
-    Ledger { entries: u8, replicas: Option<i8>, end_pause: bool },
+    Bind {
+        machine: u8,
+        claim: u8,
+    },
+    Record {
+        claim: u8,
+        machine: u8,
+    },
+    End {
+        claim: u8,
+    },
+    Exclude {
+        machine: u8,
+    },
+    Delete {
+        machine: u8,
+    },
+    Ledger {
+        entries: u8,
+        replicas: Option<i8>,
+        end_pause: bool,
+    },
     Pause(Note),
-    Mark { machine: u8 },
-    ScaleSet { set: u8, replicas: i8 },
-    Succeed { claim: u8 },
-    Forget { machine: u8 },
-    Release { machine: u8 },
-    Finish { claim: u8 },
+    Mark {
+        machine: u8,
+    },
+    ScaleSet {
+        set: u8,
+        replicas: i8,
+    },
+    Succeed {
+        claim: u8,
+    },
+    Forget {
+        machine: u8,
+    },
+    Release {
+        machine: u8,
+    },
+    Finish {
+        claim: u8,
+    },
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -159,7 +188,11 @@ pub(super) enum Action {
     Join(u8),
     /// The MachineSet controller makes a Machine, or takes that one.
     Make(u8),
-    Take { set: u8, machine: u8, lagging: bool },
+    Take {
+        set: u8,
+        machine: u8,
+        lagging: bool,
+    },
     SetStatus(u8),
     DeploymentController,
     SeePause,
@@ -196,7 +229,13 @@ impl State {
             blocked: false,
             slow: people.blocks > 0,
             fresh: true,
-            sets: vec![Set { replicas, status: replicas, observed: true, fresh: true, gone: false }],
+            sets: vec![Set {
+                replicas,
+                status: replicas,
+                observed: true,
+                fresh: true,
+                gone: false,
+            }],
             machines: vec![machine; usize::from(floor)],
             claims: vec![],
             rest: Rest::Not,
@@ -217,7 +256,10 @@ impl State {
         self.claim_actions(&mut actions);
         self.capi_actions(&mut actions);
         self.person_actions(&mut actions);
-        actions.into_iter().map(|action| (action, self.after(action))).collect()
+        actions
+            .into_iter()
+            .map(|action| (action, self.after(action)))
+            .collect()
     }
 
     pub(super) fn after(&self, action: Action) -> Result<Self, String> {
@@ -262,14 +304,27 @@ impl State {
     /// What must hold in every state.
     fn check(&self) -> Result<(), String> {
         for claim in 0..u8::try_from(self.claims.len()).unwrap() {
-            if self.machines.iter().filter(|machine| machine.claim == Some(claim)).count() > 1 {
+            if self
+                .machines
+                .iter()
+                .filter(|machine| machine.claim == Some(claim))
+                .count()
+                > 1
+            {
                 return Err("one claim has two Machines".into());
             }
         }
         // A released claim that only has to be finished still names the Machine that it left behind.
         let holding = |claim: &&Claim| claim.exists && !(claim.keeps && claim.deleting && !claim.counted);
         for machine in 0..u8::try_from(self.machines.len()).unwrap() {
-            if self.claims.iter().filter(holding).filter(|claim| claim.machine == Some(machine)).count() > 1 {
+            if self
+                .claims
+                .iter()
+                .filter(holding)
+                .filter(|claim| claim.machine == Some(machine))
+                .count()
+                > 1
+            {
                 return Err("two claims have one Machine".into());
             }
         }
@@ -288,14 +343,32 @@ impl State {
         self.rename(Some(&renaming(&sets)), None, None);
         let held = |index: usize, claim: &Claim| {
             let index = u8::try_from(index).unwrap();
-            claim.exists || claim.counted || self.machine_of(index).is_some() || self.plan.iter().any(|write| write.names(index))
+            claim.exists
+                || claim.counted
+                || self.machine_of(index).is_some()
+                || self.plan.iter().any(|write| write.names(index))
         };
         let claims = order(&self.claims, held, |index, claim| {
             let index = u8::try_from(index).unwrap();
-            let machine = self.machine_of(index).map(|machine| Machine { claim: None, ..*machine });
-            let bare = Claim { machine: None, adopts: None, replaces: None, ..*claim };
+            let machine = self.machine_of(index).map(|machine| Machine {
+                claim: None,
+                ..*machine
+            });
+            let bare = Claim {
+                machine: None,
+                adopts: None,
+                replaces: None,
+                ..*claim
+            };
             let named = self.note.is_some_and(|note| note.claim == index);
-            (bare, claim.machine.map(|m| m == GONE), claim.adopts.map(|m| m == GONE), claim.replaces, named, machine)
+            (
+                bare,
+                claim.machine.map(|m| m == GONE),
+                claim.adopts.map(|m| m == GONE),
+                claim.replaces,
+                named,
+                machine,
+            )
         });
         self.claims = claims.iter().map(|index| self.claims[*index]).collect();
         self.rename(None, Some(&renaming(&claims)), None);
@@ -329,7 +402,9 @@ impl State {
                     by(machines, machine);
                     by(claims, claim);
                 }
-                Planned::End { claim } | Planned::Succeed { claim } | Planned::Finish { claim } => by(claims, claim),
+                Planned::End { claim } | Planned::Succeed { claim } | Planned::Finish { claim } => {
+                    by(claims, claim);
+                }
                 Planned::Exclude { machine }
                 | Planned::Delete { machine }
                 | Planned::Mark { machine }
@@ -337,7 +412,9 @@ impl State {
                 | Planned::Release { machine } => by(machines, machine),
                 Planned::Ledger { entries, .. } => {
                     if let Some(map) = claims {
-                        *entries = (0..8).filter(|bit| *entries & (1 << bit) != 0 && map[*bit] != GONE).fold(0, |all, bit| all | 1 << map[bit]);
+                        *entries = (0..8)
+                            .filter(|bit| *entries & (1 << bit) != 0 && map[*bit] != GONE)
+                            .fold(0, |all, bit| all | 1 << map[bit]);
                     }
                 }
                 Planned::Pause(note) => {
@@ -358,8 +435,14 @@ impl State {
 }
 
 /// The indices of what stays, in the order of the keys.
-fn order<T, K: Ord>(all: &[T], stays: impl Fn(usize, &T) -> bool, key: impl Fn(usize, &T) -> K) -> Vec<usize> {
-    let mut kept: Vec<usize> = (0..all.len()).filter(|index| stays(*index, &all[*index])).collect();
+fn order<T, K: Ord>(
+    all: &[T],
+    stays: impl Fn(usize, &T) -> bool,
+    key: impl Fn(usize, &T) -> K,
+) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..all.len())
+        .filter(|index| stays(*index, &all[*index]))
+        .collect();
     kept.sort_by_cached_key(|index| key(*index, &all[*index]));
     kept
 }

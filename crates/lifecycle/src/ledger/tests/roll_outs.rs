@@ -18,17 +18,35 @@ fn rolling() -> World {
 }
 
 fn created(world: &World) -> usize {
-    world.claims.iter().filter(|claim| claim.replaces.is_some()).count()
+    world
+        .claims
+        .iter()
+        .filter(|claim| claim.replaces.is_some())
+        .count()
 }
 
 #[test]
 fn a_successor_is_made_once_and_takes_the_place_in_one_patch_that_keeps_the_number() {
     let mut world = rolling();
     let step = world.observe();
-    assert!(matches!(&step.writes[..], [Write::CreateSuccessor { claim }] if claim.name == "c0"), "{:?}", step.writes);
+    assert!(
+        matches!(&step.writes[..], [Write::CreateSuccessor { claim }] if claim.name == "c0"),
+        "{:?}",
+        step.writes
+    );
     world.operate(usize::MAX);
     let step = world.observe();
-    let [Write::UpdateLedger { ledger, replicas: None, end_pause: false, .. }] = &step.writes[..] else { panic!("{:?}", step.writes) };
+    let [
+        Write::UpdateLedger {
+            ledger,
+            replicas: None,
+            end_pause: false,
+            ..
+        },
+    ] = &step.writes[..]
+    else {
+        panic!("{:?}", step.writes)
+    };
     assert_eq!(ledger.to_string(), "c0-next-uid-0");
     world.operate(usize::MAX);
     world.operate(usize::MAX);
@@ -38,7 +56,11 @@ fn a_successor_is_made_once_and_takes_the_place_in_one_patch_that_keeps_the_numb
 #[test]
 fn the_successor_gets_the_oldest_unbound_machine_of_the_newest_machine_set() {
     let mut world = rolling();
-    let oldest = world.machines.iter().filter(|machine| machine.machine_set.as_deref() == Some("set-b")).min_by_key(|machine| machine.created);
+    let oldest = world
+        .machines
+        .iter()
+        .filter(|machine| machine.machine_set.as_deref() == Some("set-b"))
+        .min_by_key(|machine| machine.created);
     let oldest = oldest.unwrap().machine.uid.clone();
     world.operate(usize::MAX);
     world.operate(usize::MAX);
@@ -55,7 +77,14 @@ fn the_old_claim_ends_as_replaced_and_only_after_its_successor_has_its_place() {
     let mut world = rolling();
     for _ in 0..2 {
         let step = world.observe();
-        assert!(!step.writes.iter().any(|write| matches!(write, Write::EndClaim { .. })), "{:?}", step.writes);
+        assert!(
+            !step
+                .writes
+                .iter()
+                .any(|write| matches!(write, Write::EndClaim { .. })),
+            "{:?}",
+            step.writes
+        );
         world.operate(usize::MAX);
     }
     let step = world.observe();
@@ -79,8 +108,21 @@ fn when_the_claim_is_deleted_in_the_middle_its_successor_ends_too() {
     world.operate(usize::MAX);
     world.delete_claim("c0");
     let step = world.observe();
-    assert!(step.writes.iter().any(|write| matches!(write, Write::EndClaim { claim, .. } if claim.name == "c0-next")), "{:?}", step.writes);
-    assert!(!step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { .. })), "{:?}", step.writes);
+    assert!(
+        step.writes
+            .iter()
+            .any(|write| matches!(write, Write::EndClaim { claim, .. } if claim.name == "c0-next")),
+        "{:?}",
+        step.writes
+    );
+    assert!(
+        !step
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::UpdateLedger { .. })),
+        "{:?}",
+        step.writes
+    );
 }
 
 #[test]
@@ -91,7 +133,11 @@ fn when_the_roll_out_begins_after_our_deletion_the_hook_is_released_and_the_entr
     world.machine_of("c0").drain_excluded = true;
     world.machine_of("c0").acknowledged = true;
     let step = world.observe();
-    assert!(matches!(&step.writes[..], [Write::ReleaseHook { .. }]), "{:?}", step.writes);
+    assert!(
+        matches!(&step.writes[..], [Write::ReleaseHook { .. }]),
+        "{:?}",
+        step.writes
+    );
     assert_eq!((world.deployment.replicas, world.deployment.ledger.len()), (2, 1));
 }
 
@@ -111,7 +157,11 @@ fn a_roll_out_whose_machine_set_is_still_empty_is_one_and_no_hook_waits_for_its_
     let machine = world.machine_of("c0");
     (machine.deleting, machine.acknowledged, machine.drain_excluded) = (true, true, true);
     let step = world.observe();
-    assert!(matches!(&step.writes[..], [Write::ReleaseHook { .. }]), "{:?}", step.writes);
+    assert!(
+        matches!(&step.writes[..], [Write::ReleaseHook { .. }]),
+        "{:?}",
+        step.writes
+    );
 }
 
 #[test]
@@ -120,5 +170,12 @@ fn a_template_that_goes_back_to_an_older_revision_makes_that_the_newest() {
     // Cluster API gives the MachineSet that it returns to the next number.
     world.sets[0].revision = 3;
     let step = world.observe();
-    assert!(!step.writes.iter().any(|write| matches!(write, Write::CreateSuccessor { .. })), "{:?}", step.writes);
+    assert!(
+        !step
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::CreateSuccessor { .. })),
+        "{:?}",
+        step.writes
+    );
 }

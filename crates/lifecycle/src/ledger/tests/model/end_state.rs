@@ -59,8 +59,12 @@ impl State {
             }
         }
         for (index, claim) in (0_u8..).zip(&self.claims) {
-            let machine = (0_u8..).zip(&self.machines).find(|(_, machine)| machine.claim == Some(index));
-            let Some((position, machine)) = machine else { return wrong("a claim without Machine") };
+            let machine = (0_u8..)
+                .zip(&self.machines)
+                .find(|(_, machine)| machine.claim == Some(index));
+            let Some((position, machine)) = machine else {
+                return wrong("a claim without Machine");
+            };
             if !claim.counted || claim.machine != Some(position) || !machine.hooked {
                 return wrong("a claim that isn't counted, doesn't name its Machine, or has no hook on it");
             }
@@ -70,7 +74,10 @@ impl State {
                 return wrong("a mark or hook was left behind");
             }
         }
-        debug_assert!(self.rest != Rest::Not || self.gone, "nothing is at rest that the operator doesn't see so");
+        debug_assert!(
+            self.rest != Rest::Not || self.gone,
+            "nothing is at rest that the operator doesn't see so"
+        );
         Ok(())
     }
 }

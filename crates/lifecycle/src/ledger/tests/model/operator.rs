@@ -1,14 +1,19 @@
 //! The operator: it plans from what it sees, and makes the plan's writes one by one, each with its precondition. Planning anew drops
 //! what is left of a plan: a crash.
 
-use super::super::{at, ClaimRef, Entry, Ledger, MachineRef, NamespacedName, Observed, OwnPause, Step, Write, step};
+use super::super::{
+    ClaimRef, Entry, Ledger, MachineRef, NamespacedName, Observed, OwnPause, Step, Write, at, step,
+};
 use super::{Claim, GONE, Note, Planned, Rest, State};
 use crate::ledger::observed::{ClaimView, MachineDeploymentView, MachineSetView, MachineView};
 
 const NOW: i64 = 1_000;
 
 fn claim_ref(index: u8) -> ClaimRef {
-    ClaimRef { name: format!("{index:02}"), uid: format!("{index:02}-claim-uid-") }
+    ClaimRef {
+        name: format!("{index:02}"),
+        uid: format!("{index:02}-claim-uid-"),
+    }
 }
 
 fn machine_name(index: u8) -> NamespacedName {
@@ -20,7 +25,9 @@ fn index_of(text: &str) -> u8 {
 }
 
 fn entries(ledger: &Ledger) -> u8 {
-    ledger.iter().fold(0, |all, entry| all | 1 << index_of(&entry.to_string()))
+    ledger
+        .iter()
+        .fold(0, |all, entry| all | 1 << index_of(&entry.to_string()))
 }
 
 impl Planned {
@@ -29,21 +36,37 @@ impl Planned {
         let machine = |machine: &MachineRef| index_of(&machine.uid);
         let small = |number: i64| i8::try_from(number).unwrap();
         match write {
-            Write::Bind { machine: m, claim: c } => Self::Bind { machine: machine(m), claim: claim(c) },
-            Write::RecordMachine { claim: c, machine } => Self::Record { claim: claim(c), machine: index_of(&machine.name) },
+            Write::Bind { machine: m, claim: c } => Self::Bind {
+                machine: machine(m),
+                claim: claim(c),
+            },
+            Write::RecordMachine { claim: c, machine } => Self::Record {
+                claim: claim(c),
+                machine: index_of(&machine.name),
+            },
             Write::EndClaim { claim: c, .. } => Self::End { claim: claim(c) },
             Write::ExcludeDrain { machine: m } => Self::Exclude { machine: machine(m) },
             Write::DeleteMachine { machine: m } => Self::Delete { machine: machine(m) },
-            Write::UpdateLedger { ledger, replicas, end_pause, .. } => {
-                Self::Ledger { entries: entries(ledger), replicas: replicas.map(small), end_pause: *end_pause }
-            }
+            Write::UpdateLedger {
+                ledger,
+                replicas,
+                end_pause,
+                ..
+            } => Self::Ledger {
+                entries: entries(ledger),
+                replicas: replicas.map(small),
+                end_pause: *end_pause,
+            },
             Write::Pause { pause, .. } => Self::Pause(Note {
                 claim: index_of(&pause.claim_uid),
                 set: index_of(&pause.machine_set),
                 target: small(pause.target),
             }),
             Write::MarkMachine { machine: m } => Self::Mark { machine: machine(m) },
-            Write::ScaleMachineSet { name, replicas, .. } => Self::ScaleSet { set: index_of(name), replicas: small(*replicas) },
+            Write::ScaleMachineSet { name, replicas, .. } => Self::ScaleSet {
+                set: index_of(name),
+                replicas: small(*replicas),
+            },
             Write::CreateSuccessor { claim: c } => Self::Succeed { claim: claim(c) },
             Write::Forget { machine: m } => Self::Forget { machine: machine(m) },
             Write::ReleaseHook { machine: m } => Self::Release { machine: machine(m) },
@@ -53,9 +76,11 @@ impl Planned {
 
     pub(super) fn names(self, index: u8) -> bool {
         match self {
-            Self::Bind { claim, .. } | Self::Record { claim, .. } | Self::End { claim } | Self::Succeed { claim } | Self::Finish { claim } => {
-                claim == index
-            }
+            Self::Bind { claim, .. }
+            | Self::Record { claim, .. }
+            | Self::End { claim }
+            | Self::Succeed { claim }
+            | Self::Finish { claim } => claim == index,
             Self::Pause(note) => note.claim == index,
             Self::Ledger { entries, .. } => entries & (1 << index) != 0,
             _ => false,
@@ -66,7 +91,9 @@ impl Planned {
 impl State {
     fn deployment_view(&self) -> MachineDeploymentView {
         let counted = (0_u8..).zip(&self.claims).filter(|(_, claim)| claim.counted);
-        let entries: Vec<Entry> = counted.map(|(index, _)| Entry::of_uid(&claim_ref(index).uid)).collect();
+        let entries: Vec<Entry> = counted
+            .map(|(index, _)| Entry::of_uid(&claim_ref(index).uid))
+            .collect();
         MachineDeploymentView {
             name: NamespacedName::new("d", "m"),
             resource_version: String::new(),
@@ -77,8 +104,16 @@ impl State {
             rolling_update: self.rolling_update,
             paused: (self.paused && self.note.is_none()).then(|| "paused".into()),
             own_pause: self.note.map(|note| OwnPause {
-                claim_uid: if note.claim == GONE { "gone".into() } else { claim_ref(note.claim).uid },
-                machine_set: if note.set == GONE { "gone".into() } else { format!("{:02}", note.set) },
+                claim_uid: if note.claim == GONE {
+                    "gone".into()
+                } else {
+                    claim_ref(note.claim).uid
+                },
+                machine_set: if note.set == GONE {
+                    "gone".into()
+                } else {
+                    format!("{:02}", note.set)
+                },
                 target: note.target.into(),
                 lifted: !self.paused,
             }),
@@ -103,7 +138,11 @@ impl State {
 
     fn machine_views(&self) -> Vec<MachineView> {
         let view = |(index, machine): (u8, &super::Machine)| MachineView {
-            machine: MachineRef { name: machine_name(index), uid: format!("{index:02}"), resource_version: String::new() },
+            machine: MachineRef {
+                name: machine_name(index),
+                uid: format!("{index:02}"),
+                resource_version: String::new(),
+            },
             created: at(if machine.old { -5_000 } else { 0 }),
             deleting: machine.deleting,
             acknowledged: machine.acknowledged,
@@ -117,7 +156,13 @@ impl State {
     }
 
     fn claim_views(&self) -> Vec<ClaimView> {
-        let named = |index: u8| if index == GONE { NamespacedName::new("d", "gone") } else { machine_name(index) };
+        let named = |index: u8| {
+            if index == GONE {
+                NamespacedName::new("d", "gone")
+            } else {
+                machine_name(index)
+            }
+        };
         let view = |(index, claim): (u8, &Claim)| {
             let reference = claim_ref(index);
             let entry = Entry::of_uid(&reference.uid);
@@ -131,8 +176,20 @@ impl State {
                 deleting: claim.deleting,
                 machine: claim.machine.map(named),
                 drained: claim.drained,
-                adopts: claim.adopts.map(|index| if index == GONE { "gone".into() } else { format!("{index:02}") }),
-                replaces: claim.replaces.map(|index| if index == GONE { "gone".into() } else { claim_ref(index).uid }),
+                adopts: claim.adopts.map(|index| {
+                    if index == GONE {
+                        "gone".into()
+                    } else {
+                        format!("{index:02}")
+                    }
+                }),
+                replaces: claim.replaces.map(|index| {
+                    if index == GONE {
+                        "gone".into()
+                    } else {
+                        claim_ref(index).uid
+                    }
+                }),
                 keeps_machine: claim.keeps,
                 orphan: false,
             }
@@ -152,7 +209,11 @@ impl State {
             claims: &claims,
             at_rest_since: None,
         };
-        self.rest = if observed.at_rest() { self.rest.max(Rest::Recent) } else { Rest::Not };
+        self.rest = if observed.at_rest() {
+            self.rest.max(Rest::Recent)
+        } else {
+            Rest::Not
+        };
         observed.at_rest_since = match self.rest {
             Rest::Not => None,
             Rest::Recent => Some(at(NOW)),
@@ -179,7 +240,11 @@ impl State {
 
     fn make(&mut self, write: Planned) -> Result<bool, String> {
         match write {
-            Planned::Ledger { entries, replicas, end_pause } => return self.update_ledger(entries, replicas, end_pause),
+            Planned::Ledger {
+                entries,
+                replicas,
+                end_pause,
+            } => return self.update_ledger(entries, replicas, end_pause),
             Planned::Pause(note) => {
                 if !self.fresh || self.gone {
                     return Ok(false);
@@ -192,24 +257,39 @@ impl State {
                 self.fresh = false;
             }
             Planned::ScaleSet { set, replicas } => {
-                let Some(set) = self.sets.get_mut(usize::from(set)).filter(|set| set.fresh) else { return Ok(false) };
+                let Some(set) = self.sets.get_mut(usize::from(set)).filter(|set| set.fresh) else {
+                    return Ok(false);
+                };
                 set.observed &= set.replicas == replicas;
                 set.replicas = replicas;
                 set.fresh = false;
             }
-            Planned::Record { .. } | Planned::End { .. } | Planned::Succeed { .. } | Planned::Finish { .. } => return self.make_of_claim(write),
+            Planned::Record { .. }
+            | Planned::End { .. }
+            | Planned::Succeed { .. }
+            | Planned::Finish { .. } => return self.make_of_claim(write),
             Planned::Delete { machine } => return self.delete_machine(machine),
-            Planned::Bind { machine, claim } => return Ok(self.patch_machine(machine, |machine| {
-                machine.claim = Some(claim);
-                machine.hooked = true;
-            })),
-            Planned::Exclude { machine } => return Ok(self.patch_machine(machine, |machine| machine.excluded = true)),
-            Planned::Mark { machine } => return Ok(self.patch_machine(machine, |machine| machine.marked = true)),
-            Planned::Forget { machine } => return Ok(self.patch_machine(machine, |machine| {
-                machine.claim = None;
-                machine.hooked = false;
-            })),
-            Planned::Release { machine } => return Ok(machine == GONE || self.patch_machine(machine, |machine| machine.hooked = false)),
+            Planned::Bind { machine, claim } => {
+                return Ok(self.patch_machine(machine, |machine| {
+                    machine.claim = Some(claim);
+                    machine.hooked = true;
+                }));
+            }
+            Planned::Exclude { machine } => {
+                return Ok(self.patch_machine(machine, |machine| machine.excluded = true));
+            }
+            Planned::Mark { machine } => {
+                return Ok(self.patch_machine(machine, |machine| machine.marked = true));
+            }
+            Planned::Forget { machine } => {
+                return Ok(self.patch_machine(machine, |machine| {
+                    machine.claim = None;
+                    machine.hooked = false;
+                }));
+            }
+            Planned::Release { machine } => {
+                return Ok(machine == GONE || self.patch_machine(machine, |machine| machine.hooked = false));
+            }
         }
         Ok(true)
     }
@@ -217,17 +297,34 @@ impl State {
     fn make_of_claim(&mut self, write: Planned) -> Result<bool, String> {
         match write {
             Planned::Record { claim, machine } => {
-                if let Some(claim) = self.claims.get_mut(usize::from(claim)).filter(|claim| claim.exists) {
+                if let Some(claim) = self
+                    .claims
+                    .get_mut(usize::from(claim))
+                    .filter(|claim| claim.exists)
+                {
                     claim.machine = Some(machine);
                 }
             }
             Planned::End { claim } => {
-                if let Some(claim) = self.claims.get_mut(usize::from(claim)).filter(|claim| claim.exists) {
+                if let Some(claim) = self
+                    .claims
+                    .get_mut(usize::from(claim))
+                    .filter(|claim| claim.exists)
+                {
                     claim.deleting = true;
                 }
             }
-            Planned::Succeed { claim } if self.claims.get(usize::from(claim)).is_some_and(|claim| claim.exists) => {
-                self.claims.push(Claim { exists: true, replaces: Some(claim), ..Claim::default() });
+            Planned::Succeed { claim }
+                if self
+                    .claims
+                    .get(usize::from(claim))
+                    .is_some_and(|claim| claim.exists) =>
+            {
+                self.claims.push(Claim {
+                    exists: true,
+                    replaces: Some(claim),
+                    ..Claim::default()
+                });
             }
             Planned::Finish { claim } => {
                 if self.machine_of(claim).is_some() {
@@ -246,16 +343,27 @@ impl State {
     }
 
     fn patch_machine(&mut self, index: u8, change: impl FnOnce(&mut super::Machine)) -> bool {
-        let Some(machine) = self.machines.get_mut(usize::from(index)).filter(|machine| machine.fresh) else { return false };
+        let Some(machine) = self
+            .machines
+            .get_mut(usize::from(index))
+            .filter(|machine| machine.fresh)
+        else {
+            return false;
+        };
         change(machine);
         machine.fresh = false;
         true
     }
 
     fn delete_machine(&mut self, index: u8) -> Result<bool, String> {
-        let Some(machine) = self.machines.get_mut(usize::from(index)) else { return Ok(true) };
-        let claim = machine.claim.and_then(|claim| self.claims.get(usize::from(claim)));
-        let asked = claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained && !claim.keeps);
+        let Some(machine) = self.machines.get_mut(usize::from(index)) else {
+            return Ok(true);
+        };
+        let claim = machine
+            .claim
+            .and_then(|claim| self.claims.get(usize::from(claim)));
+        let asked =
+            claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained && !claim.keeps);
         if !asked {
             return Err("deleted a Machine that nobody asked to give up".into());
         }
@@ -277,7 +385,9 @@ impl State {
         }
         let before = self.replicas - self.ledger();
         let mut moved = 0;
-        let entering = (0..).zip(&self.claims).filter(|(index, claim)| entries & (1 << index) != 0 && !claim.counted);
+        let entering = (0..)
+            .zip(&self.claims)
+            .filter(|(index, claim)| entries & (1 << index) != 0 && !claim.counted);
         let succeeded: Vec<u8> = entering.filter_map(|(_, claim)| claim.replaces).collect();
         for index in 0..self.claims.len() {
             let counted = entries & (1 << index) != 0;
@@ -285,8 +395,16 @@ impl State {
             let claim = &mut self.claims[index];
             match (claim.counted, counted) {
                 (false, true) if claim.adopts.is_some() => moved -= 1,
-                (true, false) if claim.keeps && replicas.is_none() && !succeeded.iter().any(|old| usize::from(*old) == index) => moved += 1,
-                (true, false) if claim.adopts.is_some() && machine.is_none() && replicas.is_none() => moved += 1,
+                (true, false)
+                    if claim.keeps
+                        && replicas.is_none()
+                        && !succeeded.iter().any(|old| usize::from(*old) == index) =>
+                {
+                    moved += 1;
+                }
+                (true, false) if claim.adopts.is_some() && machine.is_none() && replicas.is_none() => {
+                    moved += 1;
+                }
                 _ => {}
             }
             claim.counted = counted;

@@ -26,7 +26,21 @@ pub(in super::super) enum Person {
 
 impl State {
     pub(super) fn person_actions(&self, actions: &mut Vec<Action>) {
-        let People { creates, deletes, ups, downs, kills, templates, pauses, lifts, vanishes, adopts, releases, removals, blocks } = self.people;
+        let People {
+            creates,
+            deletes,
+            ups,
+            downs,
+            kills,
+            templates,
+            pauses,
+            lifts,
+            vanishes,
+            adopts,
+            releases,
+            removals,
+            blocks,
+        } = self.people;
         let mut may = |budget: u8, allowed: bool, person: Person| {
             if budget > 0 && allowed && !self.gone {
                 actions.push(Action::Person(person));
@@ -38,9 +52,16 @@ impl State {
             may(releases, !claim.deleting, Person::ReleasesClaim(index));
             may(vanishes, true, Person::MakesClaimVanish(index));
         }
-        for (index, machine) in (0_u8..).zip(&self.machines).filter(|(_, machine)| !machine.deleting) {
+        for (index, machine) in (0_u8..)
+            .zip(&self.machines)
+            .filter(|(_, machine)| !machine.deleting)
+        {
             may(kills, true, Person::DeletesMachine(index));
-            may(adopts, machine.old && machine.claim.is_none() && self.claims.len() < 6, Person::CreatesClaimThatAdopts(index));
+            may(
+                adopts,
+                machine.old && machine.claim.is_none() && self.claims.len() < 6,
+                Person::CreatesClaimThatAdopts(index),
+            );
         }
         may(ups, true, Person::ScalesUp);
         may(downs, self.replicas > 0, Person::ScalesDown);
@@ -56,7 +77,13 @@ impl State {
     /// Only when everything has settled: a race in Cluster API deletes running Machines otherwise.
     fn template_may_change(&self) -> bool {
         let sum: i8 = self.sets.iter().map(|set| set.replicas).sum();
-        self.observed && !self.new_template && sum == self.replicas && self.sets.iter().all(|set| set.observed && set.status == set.replicas)
+        self.observed
+            && !self.new_template
+            && sum == self.replicas
+            && self
+                .sets
+                .iter()
+                .all(|set| set.observed && set.status == set.replicas)
     }
 
     pub(super) fn person(&mut self, person: Person) {
@@ -64,11 +91,18 @@ impl State {
         match person {
             Person::CreatesClaim => {
                 people.creates -= 1;
-                self.claims.push(Claim { exists: true, ..Claim::default() });
+                self.claims.push(Claim {
+                    exists: true,
+                    ..Claim::default()
+                });
             }
             Person::CreatesClaimThatAdopts(machine) => {
                 people.adopts -= 1;
-                self.claims.push(Claim { exists: true, adopts: Some(machine), ..Claim::default() });
+                self.claims.push(Claim {
+                    exists: true,
+                    adopts: Some(machine),
+                    ..Claim::default()
+                });
             }
             Person::DeletesClaim(claim) => {
                 people.deletes -= 1;
@@ -82,8 +116,15 @@ impl State {
             Person::MakesClaimVanish(claim) => {
                 people.vanishes -= 1;
                 let entry = &mut self.claims[usize::from(claim)];
-                *entry = Claim { counted: entry.counted, ..Claim::default() };
-                for other in self.claims.iter_mut().filter(|other| other.replaces == Some(claim)) {
+                *entry = Claim {
+                    counted: entry.counted,
+                    ..Claim::default()
+                };
+                for other in self
+                    .claims
+                    .iter_mut()
+                    .filter(|other| other.replaces == Some(claim))
+                {
                     other.replaces = Some(GONE);
                 }
             }
