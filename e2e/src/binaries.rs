@@ -101,16 +101,12 @@ impl Binaries {
     /// Of several processes that call this at once, one builds and the others wait. The error says what to install when
     /// Go is missing or too old, and shows the end of Go's output when a build fails.
     pub async fn ensure() -> Result<Self> {
-        tokio::task::spawn_blocking(Self::ensure_blocking)
-            .await
-            .context("building the control plane")?
+        tokio::task::spawn_blocking(Self::ensure_blocking).await.context("building the control plane")?
     }
 
     fn ensure_blocking() -> Result<Self> {
         let root = cache_root()?;
-        let binaries = Self {
-            folder: root.join(fingerprint()),
-        };
+        let binaries = Self { folder: root.join(fingerprint()) };
         if binaries.complete() {
             return Ok(binaries);
         }
@@ -202,12 +198,8 @@ fn fingerprint() -> String {
 fn lock(path: &Path) -> Result<fs::File> {
     let file = fs::File::create(path).with_context(|| format!("creating {}", path.display()))?;
     if file.try_lock().is_err() {
-        eprintln!(
-            "waiting for another process that builds the control plane ({} is locked)",
-            path.display()
-        );
-        file.lock()
-            .with_context(|| format!("locking {}", path.display()))?;
+        eprintln!("waiting for another process that builds the control plane ({} is locked)", path.display());
+        file.lock().with_context(|| format!("locking {}", path.display()))?;
     }
     Ok(file)
 }

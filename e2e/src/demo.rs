@@ -1,7 +1,7 @@
 //! The demo: a small cluster on a hollow cloud, the operator beside it, and acts that show what it does.
 //!
 //! [`run`] sets the stage and plays the acts; [`picture`] is what is seen of the cluster, [`render`] makes lines of it without
-//! doing anything else, and [`screen`] puts them on a terminal.
+//! doing anything else, and `screen` puts them on a terminal.
 
 mod acts;
 mod observe;
@@ -44,9 +44,7 @@ pub struct Options {
 pub async fn run(options: &Options) -> Result<()> {
     let manager = stage::manager()?;
     let mut screen = Screen::on_stdout(options.plain);
-    screen.say(&Line::text(
-        "Starting etcd, Kubernetes, Cluster API and a hollow cloud: some seconds.",
-    ));
+    screen.say(&Line::text("Starting etcd, Kubernetes, Cluster API and a hollow cloud: some seconds."));
     let played = ControlPlane::with(PlaneOptions::complete("demo"), async |plane| {
         let client = plane.client()?;
         let _cloud = stage::set(plane, &client).await?;

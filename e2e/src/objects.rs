@@ -37,15 +37,10 @@ pub fn api_of(client: &Client, object: &Value) -> Result<Api<DynamicObject>> {
 
 /// Creates or changes one object by server-side apply.
 pub async fn apply(client: &Client, object: &Value) -> Result<DynamicObject> {
-    let name = object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .context("an object without name")?;
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).context("an object without name")?;
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    let applied = api_of(client, object)?
-        .patch(name, &params, &Patch::Apply(object))
-        .await;
+    let applied = api_of(client, object)?.patch(name, &params, &Patch::Apply(object)).await;
     applied.with_context(|| format!("applying {kind} {name}"))
 }
 
@@ -63,9 +58,7 @@ pub async fn crds_established(client: &Client, objects: &[Value], within: Durati
     let crds = objects
         .iter()
         .filter(|object| object.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition"));
-    let wanted: BTreeSet<&str> = crds
-        .filter_map(|crd| crd.pointer("/metadata/name")?.as_str())
-        .collect();
+    let wanted: BTreeSet<&str> = crds.filter_map(|crd| crd.pointer("/metadata/name")?.as_str()).collect();
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     wait::eventually("all CRDs are established", within, async || {
         let found = api.list(&ListParams::default()).await?;
@@ -82,12 +75,6 @@ pub async fn crds_established(client: &Client, objects: &[Value], within: Durati
 }
 
 fn is_established(crd: &CustomResourceDefinition) -> bool {
-    let conditions = crd
-        .status
-        .iter()
-        .filter_map(|status| status.conditions.as_ref())
-        .flatten();
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Established" && condition.status == "True")
+    let conditions = crd.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    conditions.into_iter().any(|condition| condition.type_ == "Established" && condition.status == "True")
 }

@@ -85,10 +85,7 @@ impl ControlPlane {
         let result = body(&plane).await;
         if result.is_err() {
             plane.keep_files();
-            eprintln!(
-                "files of the shared control plane {name} are kept in {}",
-                plane.state_dir().display()
-            );
+            eprintln!("files of the shared control plane {name} are kept in {}", plane.state_dir().display());
         }
         result
     }
@@ -136,19 +133,11 @@ impl ControlPlane {
             .spawn()
             .context("starting kubectl")?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin
-                .write_all(input.as_bytes())
-                .await
-                .context("writing to kubectl")?;
+            stdin.write_all(input.as_bytes()).await.context("writing to kubectl")?;
         }
         let output = child.wait_with_output().await.context("waiting for kubectl")?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "`kubectl {}` failed: {}",
-            arguments.join(" "),
-            errors.trim()
-        );
+        ensure!(output.status.success(), "`kubectl {}` failed: {}", arguments.join(" "), errors.trim());
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
@@ -181,12 +170,7 @@ impl ControlPlane {
     ///
     /// A log of that name from before is continued. The program ends with its handle.
     pub fn start_program(&self, name: &str, command: Command) -> Result<Program> {
-        Program::start(
-            name,
-            command,
-            self.logs_dir().join(format!("{name}.log")),
-            self.processes.watchdog(),
-        )
+        Program::start(name, command, self.logs_dir().join(format!("{name}.log")), self.processes.watchdog())
     }
 
     /// The process id of a running component.

@@ -32,10 +32,7 @@ pub async fn eventually<T>(
             Err(_) => anyhow::anyhow!("the probe gave no answer"),
         };
         if started.elapsed() >= within {
-            bail!(
-                "expected within {:.1} s that {what}; last seen: {last:#}",
-                within.as_secs_f64()
-            );
+            bail!("expected within {:.1} s that {what}; last seen: {last:#}", within.as_secs_f64());
         }
         tokio::time::sleep(POLL).await;
     }
@@ -47,10 +44,7 @@ pub async fn holds(what: &str, during: Duration, mut probe: impl AsyncFnMut() ->
     while started.elapsed() < during {
         let after = started.elapsed().as_secs_f64();
         probe().await.with_context(|| {
-            format!(
-                "expected for {:.1} s that {what}; broken after {after:.1} s",
-                during.as_secs_f64()
-            )
+            format!("expected for {:.1} s that {what}; broken after {after:.1} s", during.as_secs_f64())
         })?;
         tokio::time::sleep(POLL).await;
     }
@@ -73,10 +67,7 @@ mod tests {
         })
         .await;
         let message = result.unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "expected within 0.2 s that there are nine; last seen: there are 2"
-        );
+        assert_eq!(message, "expected within 0.2 s that there are nine; last seen: there are 2");
     }
 
     #[tokio::test]

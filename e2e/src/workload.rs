@@ -33,10 +33,7 @@ pub fn deployment(namespace: &str, name: &str, replicas: i32, requests: &[(&str,
     let container = Container {
         name: "main".to_owned(),
         image: Some("registry.invalid/nothing".to_owned()),
-        resources: Some(ResourceRequirements {
-            requests: Some(requests),
-            ..ResourceRequirements::default()
-        }),
+        resources: Some(ResourceRequirements { requests: Some(requests), ..ResourceRequirements::default() }),
         ..Container::default()
     };
     let pod = PodSpec {
@@ -52,15 +49,9 @@ pub fn deployment(namespace: &str, name: &str, replicas: i32, requests: &[(&str,
         },
         spec: Some(DeploymentSpec {
             replicas: Some(replicas),
-            selector: LabelSelector {
-                match_labels: Some(labels.clone()),
-                ..LabelSelector::default()
-            },
+            selector: LabelSelector { match_labels: Some(labels.clone()), ..LabelSelector::default() },
             template: PodTemplateSpec {
-                metadata: Some(ObjectMeta {
-                    labels: Some(labels),
-                    ..ObjectMeta::default()
-                }),
+                metadata: Some(ObjectMeta { labels: Some(labels), ..ObjectMeta::default() }),
                 spec: Some(pod),
             },
             ..DeploymentSpec::default()
@@ -71,38 +62,24 @@ pub fn deployment(namespace: &str, name: &str, replicas: i32, requests: &[(&str,
 
 /// Creates or changes a Deployment.
 pub async fn apply(client: &Client, deployment: &Deployment) -> Result<()> {
-    crate::objects::apply(client, &serde_json::to_value(deployment)?)
-        .await
-        .map(drop)
+    crate::objects::apply(client, &serde_json::to_value(deployment)?).await.map(drop)
 }
 
 /// Creates a namespace unless it is there.
 pub async fn namespace(client: &Client, name: &str) -> Result<()> {
     let object = Namespace {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
         ..Namespace::default()
     };
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    namespaces
-        .patch(
-            name,
-            &PatchParams::apply(FIELD_MANAGER).force(),
-            &Patch::Apply(&object),
-        )
-        .await?;
+    namespaces.patch(name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&object)).await?;
     Ok(())
 }
 
 /// The pods of a Deployment that aren't being deleted, by name.
 pub async fn pods(client: &Client, namespace: &str, deployment: &str) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let mut pods = api
-        .list(&ListParams::default().labels(&format!("{APP}={deployment}")))
-        .await?
-        .items;
+    let mut pods = api.list(&ListParams::default().labels(&format!("{APP}={deployment}"))).await?.items;
     pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
     pods.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
     Ok(pods)
@@ -123,12 +100,6 @@ pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
 
 /// Whether a Node's condition Ready is True.
 pub fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .iter()
-        .filter_map(|status| status.conditions.as_ref())
-        .flatten();
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }

@@ -50,16 +50,7 @@ enum ControlPlaneVerb {
 }
 
 pub(crate) fn crds(workspace: &Workspace) -> Result<ExitCode> {
-    let arguments = [
-        "run",
-        "--locked",
-        "-p",
-        "karpenter-capi-api",
-        "--example",
-        "crds",
-        "--",
-        "crds",
-    ];
+    let arguments = ["run", "--locked", "-p", "karpenter-capi-api", "--example", "crds", "--", "crds"];
     become_program(cargo(workspace, arguments))
 }
 
@@ -69,18 +60,7 @@ pub(crate) fn fmt(workspace: &Workspace) -> Result<ExitCode> {
 
 /// Clippy as the test command runs it.
 pub(crate) fn clippy(workspace: &Workspace) -> Command {
-    cargo(
-        workspace,
-        [
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )
+    cargo(workspace, ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
 }
 
 pub(crate) fn lint(workspace: &Workspace) -> Result<ExitCode> {
@@ -100,11 +80,7 @@ pub(crate) fn end_to_end(workspace: &Workspace, options: &EndToEnd) -> Result<Ex
 }
 
 pub(crate) fn demo(workspace: &Workspace, options: &Demo) -> Result<ExitCode> {
-    let profile = if options.release {
-        Profile::Release
-    } else {
-        Profile::Dev
-    };
+    let profile = if options.release { Profile::Release } else { Profile::Dev };
     prepare(build_binaries(workspace, profile))?;
     prepare(build_control_plane(workspace, profile))?;
     let mut demo = end_to_end_binary(workspace, profile, "demo");
@@ -134,9 +110,7 @@ pub(crate) fn build_control_plane(workspace: &Workspace, profile: Profile) -> Co
 }
 
 fn prepare(mut command: Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("starting `{}`", spelled(&command)))?;
+    let status = command.status().with_context(|| format!("starting `{}`", spelled(&command)))?;
     if !status.success() {
         bail!("`{}` failed: {status}", spelled(&command));
     }

@@ -109,18 +109,9 @@ fn path_with_go(path: Option<&OsStr>, folder: &Path) -> Option<OsString> {
 /// How a person would type the command.
 pub(crate) fn spelled(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let name = program
-        .file_name()
-        .unwrap_or(program.as_os_str())
-        .to_string_lossy()
-        .into_owned();
-    let arguments = command
-        .get_args()
-        .map(|argument| argument.to_string_lossy().into_owned());
-    std::iter::once(name)
-        .chain(arguments)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once(name).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -136,9 +127,6 @@ mod tests {
 
     #[test]
     fn a_folder_without_go_is_not_put_on_the_path() {
-        assert_eq!(
-            path_with_go(Some(OsStr::new("/usr/bin")), Path::new("/nowhere/go/bin")),
-            None
-        );
+        assert_eq!(path_with_go(Some(OsStr::new("/usr/bin")), Path::new("/nowhere/go/bin")), None);
     }
 }

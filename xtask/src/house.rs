@@ -11,20 +11,11 @@ const MOST_LINES: usize = 800;
 
 /// What must not stand in Rust code, and what to do about it. Each is spelled in two parts so that this file passes.
 const BANNED_IN_CODE: [(&str, &str); 6] = [
-    (
-        concat!("#[ign", "ore"),
-        "a test that does not run proves nothing: make it run or remove it",
-    ),
+    (concat!("#[ign", "ore"), "a test that does not run proves nothing: make it run or remove it"),
     (concat!("to", "do!("), "finish it"),
-    (
-        concat!("unimpl", "emented!("),
-        "finish it, or make the case impossible by its type",
-    ),
+    (concat!("unimpl", "emented!("), "finish it, or make the case impossible by its type"),
     (concat!("db", "g!("), "remove it"),
-    (
-        concat!("#[al", "low("),
-        "use #[expect(lint, reason = \"…\")], which tells when it is no longer needed",
-    ),
+    (concat!("#[al", "low("), "use #[expect(lint, reason = \"…\")], which tells when it is no longer needed"),
     (
         concat!("#![al", "low("),
         "use #![expect(lint, reason = \"…\")], which tells when it is no longer needed",
@@ -32,11 +23,7 @@ const BANNED_IN_CODE: [(&str, &str); 6] = [
 ];
 
 /// Beginnings of paths that exist on one machine only.
-const MACHINE_PATHS: [&str; 3] = [
-    concat!("/wo", "rk/"),
-    concat!("/ro", "ot/"),
-    concat!("../sha", "red/"),
-];
+const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("../sha", "red/")];
 
 struct Text {
     /// Relative to the root of the repository, with forward slashes.
@@ -53,23 +40,12 @@ fn texts() -> Vec<Text> {
         paths
     });
     paths.sort();
-    let relative = |path: &Path| {
-        path.strip_prefix(&root)
-            .unwrap_or(path)
-            .to_string_lossy()
-            .replace('\\', "/")
-    };
+    let relative =
+        |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
     let read = |path: &PathBuf| {
-        Some(Text {
-            path: relative(path),
-            text: String::from_utf8(fs::read(path).ok()?).ok()?,
-        })
+        Some(Text { path: relative(path), text: String::from_utf8(fs::read(path).ok()?).ok()? })
     };
-    paths
-        .iter()
-        .filter_map(read)
-        .filter(|file| !file.text.contains('\0'))
-        .collect()
+    paths.iter().filter_map(read).filter(|file| !file.text.contains('\0')).collect()
 }
 
 fn listed_by_git(root: &Path) -> Option<Vec<PathBuf>> {
@@ -97,9 +73,7 @@ fn walk(folder: &Path, paths: &mut Vec<PathBuf>) {
 }
 
 fn is_rust(path: &str) -> bool {
-    Path::new(path)
-        .extension()
-        .is_some_and(|extension| extension == "rs")
+    Path::new(path).extension().is_some_and(|extension| extension == "rs")
 }
 
 /// Complaints about one Rust file.
@@ -107,14 +81,10 @@ fn code_complaints(path: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let length = text.lines().count();
     if length > MOST_LINES {
-        complaints.push(format!(
-            "{path}: {length} lines, at most {MOST_LINES}: split it by subject"
-        ));
+        complaints.push(format!("{path}: {length} lines, at most {MOST_LINES}: split it by subject"));
     }
     if path.ends_with("/mod.rs") {
-        complaints.push(format!(
-            "{path}: rename it to the name of its folder and put it beside that folder"
-        ));
+        complaints.push(format!("{path}: rename it to the name of its folder and put it beside that folder"));
     }
     for (number, line) in text.lines().enumerate() {
         for (banned, remedy) in BANNED_IN_CODE {
@@ -150,9 +120,7 @@ fn machine_paths(path: &str, text: &str) -> Vec<String> {
 fn names_crate(page: &str, package: &str, folder: &str) -> bool {
     let last = folder.rsplit('/').next().unwrap_or(folder);
     [package, folder, last].iter().any(|name| {
-        [format!("`{name}`"), format!("`{name}/`")]
-            .iter()
-            .any(|spelled| page.contains(spelled.as_str()))
+        [format!("`{name}`"), format!("`{name}/`")].iter().any(|spelled| page.contains(spelled.as_str()))
     })
 }
 
@@ -167,10 +135,7 @@ fn page(path: &str) -> String {
 #[test]
 fn rust_code_keeps_the_house_rules() {
     let texts = texts();
-    assert!(
-        texts.iter().any(|file| file.path == "xtask/src/house.rs"),
-        "the list of files is incomplete"
-    );
+    assert!(texts.iter().any(|file| file.path == "xtask/src/house.rs"), "the list of files is incomplete");
     let complaints: Vec<_> = texts
         .iter()
         .filter(|file| is_rust(&file.path))
@@ -181,10 +146,7 @@ fn rust_code_keeps_the_house_rules() {
 
 #[test]
 fn no_file_holds_a_path_of_one_machine() {
-    let complaints: Vec<_> = texts()
-        .iter()
-        .flat_map(|file| machine_paths(&file.path, &file.text))
-        .collect();
+    let complaints: Vec<_> = texts().iter().flat_map(|file| machine_paths(&file.path, &file.text)).collect();
     assert_none(&complaints);
 }
 
@@ -193,23 +155,14 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     let workspace = Workspace::read().unwrap();
     let takes_lints = |folder: &str| {
         let manifest = page(&format!("{folder}/Cargo.toml"));
-        let mut lines = manifest
-            .lines()
-            .map(str::trim)
-            .skip_while(|line| *line != "[lints]")
-            .skip(1);
+        let mut lines = manifest.lines().map(str::trim).skip_while(|line| *line != "[lints]").skip(1);
         lines.find(|line| !line.is_empty()) == Some("workspace = true")
     };
     let complaints: Vec<_> = workspace
         .packages
         .iter()
         .filter(|package| !takes_lints(&package.folder))
-        .map(|package| {
-            format!(
-                "{}/Cargo.toml: add `[lints]` with `workspace = true`",
-                package.folder
-            )
-        })
+        .map(|package| format!("{}/Cargo.toml: add `[lints]` with `workspace = true`", package.folder))
         .collect();
     assert_none(&complaints);
 }
@@ -225,10 +178,7 @@ fn every_crate_is_named_in_the_maps() {
             complaints.push(format!("crates/README.md: add a line for {}", package.name));
         }
         if !named(&architecture) {
-            complaints.push(format!(
-                "ARCHITECTURE.md: name `{}` and say what it holds",
-                package.folder
-            ));
+            complaints.push(format!("ARCHITECTURE.md: name `{}` and say what it holds", package.folder));
         }
     }
     assert_none(&complaints);
@@ -239,14 +189,8 @@ mod tests {
 
     #[test]
     fn a_long_file_and_an_old_module_file_are_found() {
-        assert_eq!(
-            code_complaints("crates/x/src/lib.rs", &"//\n".repeat(MOST_LINES)),
-            [""; 0]
-        );
-        assert_eq!(
-            code_complaints("crates/x/src/lib.rs", &"//\n".repeat(MOST_LINES + 1)).len(),
-            1
-        );
+        assert_eq!(code_complaints("crates/x/src/lib.rs", &"//\n".repeat(MOST_LINES)), [""; 0]);
+        assert_eq!(code_complaints("crates/x/src/lib.rs", &"//\n".repeat(MOST_LINES + 1)).len(), 1);
         assert_eq!(code_complaints("crates/x/src/y/mod.rs", "").len(), 1);
     }
 
@@ -272,20 +216,8 @@ mod tests {
 
     #[test]
     fn a_crate_counts_as_named_only_when_set_as_code() {
-        assert!(names_crate(
-            "* `api`: objects",
-            "karpenter-capi-api",
-            "crates/api"
-        ));
-        assert!(names_crate(
-            "* `crates/api/`: objects",
-            "karpenter-capi-api",
-            "crates/api"
-        ));
-        assert!(!names_crate(
-            "`karpenter-capi-api-more` and the api",
-            "karpenter-capi-api",
-            "crates/api"
-        ));
+        assert!(names_crate("* `api`: objects", "karpenter-capi-api", "crates/api"));
+        assert!(names_crate("* `crates/api/`: objects", "karpenter-capi-api", "crates/api"));
+        assert!(!names_crate("`karpenter-capi-api-more` and the api", "karpenter-capi-api", "crates/api"));
     }
 }

@@ -9,16 +9,10 @@ use crate::workspace::{END_TO_END, Kind, Package, Workspace};
 const ALLOWED: [(&str, &[&str]); 11] = [
     ("karpenter-capi-api", &[]),
     ("karpenter-capi-model", &["karpenter-capi-api"]),
-    (
-        "karpenter-capi-catalog",
-        &["karpenter-capi-api", "karpenter-capi-model"],
-    ),
+    ("karpenter-capi-catalog", &["karpenter-capi-api", "karpenter-capi-model"]),
     // Scheduling must not know where an instance type came from, nor in which API object a thing was written.
     ("karpenter-capi-scheduling", &["karpenter-capi-model"]),
-    (
-        "karpenter-capi-lifecycle",
-        &["karpenter-capi-api", "karpenter-capi-model"],
-    ),
+    ("karpenter-capi-lifecycle", &["karpenter-capi-api", "karpenter-capi-model"]),
     (
         "karpenter-capi-cluster",
         &[
@@ -43,11 +37,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     // The manager wires and decides nothing: it sees no crate that decides.
     (
         "karpenter-capi-manager",
-        &[
-            "karpenter-capi-api",
-            "karpenter-capi-cluster",
-            "karpenter-capi-controllers",
-        ],
+        &["karpenter-capi-api", "karpenter-capi-cluster", "karpenter-capi-controllers"],
     ),
     // The command line tool never reconciles.
     (
@@ -93,9 +83,8 @@ fn violations(packages: &[Package]) -> Vec<String> {
     }
     for (name, _) in ALLOWED {
         if !packages.iter().any(|package| package.name == name) {
-            found.push(format!(
-                "{name} stands in the table of allowed edges but is no crate: remove its row"
-            ));
+            found
+                .push(format!("{name} stands in the table of allowed edges but is no crate: remove its row"));
         }
     }
     found
@@ -112,10 +101,7 @@ fn crates_depend_only_on_crates_below_them() {
 fn the_table_of_allowed_edges_points_one_way() {
     for (place, (name, row)) in ALLOWED.iter().enumerate() {
         for other in *row {
-            assert!(
-                ALLOWED[..place].iter().any(|(above, _)| above == other),
-                "{name} may depend on {other}"
-            );
+            assert!(ALLOWED[..place].iter().any(|(above, _)| above == other), "{name} may depend on {other}");
         }
     }
 }
@@ -132,10 +118,7 @@ mod tests {
                 name: name.to_owned(),
                 folder: String::new(),
                 dependencies: (name == from)
-                    .then(|| Dependency {
-                        name: to.to_owned(),
-                        kind,
-                    })
+                    .then(|| Dependency { name: to.to_owned(), kind })
                     .into_iter()
                     .collect(),
                 integration_tests: Vec::new(),
@@ -146,17 +129,10 @@ mod tests {
     #[test]
     fn an_edge_of_the_table_and_an_edge_to_a_strangers_crate_are_fine() {
         assert_eq!(
-            violations(&with_edge(
-                "karpenter-capi-model",
-                "karpenter-capi-api",
-                Kind::Normal
-            )),
+            violations(&with_edge("karpenter-capi-model", "karpenter-capi-api", Kind::Normal)),
             [""; 0]
         );
-        assert_eq!(
-            violations(&with_edge("karpenter-capi-model", "serde", Kind::Normal)),
-            [""; 0]
-        );
+        assert_eq!(violations(&with_edge("karpenter-capi-model", "serde", Kind::Normal)), [""; 0]);
     }
 
     #[test]
@@ -171,34 +147,17 @@ mod tests {
     #[test]
     fn scheduling_may_not_see_where_instance_types_come_from() {
         assert_eq!(
-            violations(&with_edge(
-                "karpenter-capi-scheduling",
-                "karpenter-capi-catalog",
-                Kind::Normal
-            ))
-            .len(),
+            violations(&with_edge("karpenter-capi-scheduling", "karpenter-capi-catalog", Kind::Normal)).len(),
             1
         );
     }
 
     #[test]
     fn only_tests_may_use_the_testkit_and_only_the_suite_may_use_everything() {
-        assert_eq!(
-            violations(&with_edge("karpenter-capi-api", TESTKIT, Kind::Dev)),
-            [""; 0]
-        );
-        assert_eq!(
-            violations(&with_edge("karpenter-capi-api", TESTKIT, Kind::Normal)).len(),
-            1
-        );
-        assert_eq!(
-            violations(&with_edge(END_TO_END, "karpenter-capi-scheduling", Kind::Dev)),
-            [""; 0]
-        );
-        assert_eq!(
-            violations(&with_edge(END_TO_END, "karpenter-capi-scheduling", Kind::Normal)).len(),
-            1
-        );
+        assert_eq!(violations(&with_edge("karpenter-capi-api", TESTKIT, Kind::Dev)), [""; 0]);
+        assert_eq!(violations(&with_edge("karpenter-capi-api", TESTKIT, Kind::Normal)).len(), 1);
+        assert_eq!(violations(&with_edge(END_TO_END, "karpenter-capi-scheduling", Kind::Dev)), [""; 0]);
+        assert_eq!(violations(&with_edge(END_TO_END, "karpenter-capi-scheduling", Kind::Normal)).len(), 1);
     }
 
     #[test]

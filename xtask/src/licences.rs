@@ -25,10 +25,7 @@ const PERMITTED: [&str; 13] = [
 
 /// Whether an SPDX expression can be satisfied with permitted licences. The old `MIT/Apache-2.0` means `OR`.
 fn is_permitted(expression: &str) -> bool {
-    let spaced = expression
-        .replace('/', " OR ")
-        .replace('(', " ( ")
-        .replace(')', " ) ");
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();
     any_of(&mut rest) && rest.is_empty()
@@ -82,16 +79,14 @@ fn complaint(package: &Value) -> Option<String> {
         None => return None,
         Some(source) if source.starts_with("registry+") => {}
         Some(source) => {
-            return Some(format!(
-                "{name} comes from {source}: only crates of the registry can be audited"
-            ));
+            return Some(format!("{name} comes from {source}: only crates of the registry can be audited"));
         }
     }
     match package["license"].as_str() {
         Some(licence) if is_permitted(licence) => None,
-        Some(licence) => Some(format!(
-            "{name} is under {licence}, which is not among the permitted licences"
-        )),
+        Some(licence) => {
+            Some(format!("{name} is under {licence}, which is not among the permitted licences"))
+        }
         None if package["license_file"].is_string() => {
             Some(format!("{name} has a licence of its own: read it"))
         }
@@ -106,22 +101,11 @@ fn dependencies_come_from_the_registry_under_permitted_licences() {
     let host = String::from_utf8(host.stdout).unwrap();
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
     let output = Command::new(crate::command::cargo_path())
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--locked",
-            "--filter-platform",
-            host,
-        ])
+        .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", host])
         .current_dir(root().unwrap())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap();
     assert!(packages.len() > 50, "only {} packages seen", packages.len());
@@ -165,10 +149,7 @@ mod tests {
     #[test]
     fn a_package_from_a_git_repository_or_without_a_licence_is_found() {
         let package = |source: &str, licence: Option<&str>| json!({"name": "x", "version": "1.0.0", "source": source, "license": licence, "license_file": null});
-        assert_eq!(
-            complaint(&package("registry+https://index.example", Some("MIT"))),
-            None
-        );
+        assert_eq!(complaint(&package("registry+https://index.example", Some("MIT"))), None);
         assert!(complaint(&package("git+https://host.example/x", Some("MIT"))).is_some());
         assert!(complaint(&package("registry+https://index.example", None)).is_some());
     }

@@ -2,10 +2,7 @@
 //!
 //! This crate starts other programs and reads what they print; it holds no knowledge of Kubernetes and depends on no
 //! crate of the workspace, so that it compiles in seconds on a fresh machine.
-#![expect(
-    clippy::print_stdout,
-    reason = "a command line tool: what it has to say goes to standard output"
-)]
+#![expect(clippy::print_stdout, reason = "a command line tool: what it has to say goes to standard output")]
 
 mod chores;
 mod command;
@@ -25,11 +22,7 @@ use clap::{Parser, Subcommand};
 
 /// The chores of karpenter-capi. On a fresh machine with Rust and Go, `cargo xtask test` is the one to run.
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    bin_name = "cargo xtask",
-    disable_help_subcommand = true
-)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     chore: Chore,

@@ -39,12 +39,7 @@ pub(crate) struct Options {
     #[arg(short, long)]
     verbose: bool,
     /// How many end-to-end tests run at once; each keeps a core or more busy.
-    #[arg(
-        long,
-        default_value_t = 1,
-        env = "KARPENTER_CAPI_E2E_THREADS",
-        value_name = "N"
-    )]
+    #[arg(long, default_value_t = 1, env = "KARPENTER_CAPI_E2E_THREADS", value_name = "N")]
     e2e_threads: u16,
 }
 
@@ -92,18 +87,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<ExitCode> 
     let mut stopped = false;
     for stage in STAGES.iter().filter(|stage| options.selects(stage)) {
         let outcome = if stopped {
-            Outcome {
-                stage,
-                result: StageResult::NotRun,
-                took: Duration::ZERO,
-                tally: Tally::default(),
-            }
+            Outcome { stage, result: StageResult::NotRun, took: Duration::ZERO, tally: Tally::default() }
         } else {
-            let log = Log::create(
-                stage.name,
-                logs.join(format!("{}.log", stage.name)),
-                options.verbose,
-            )?;
+            let log = Log::create(stage.name, logs.join(format!("{}.log", stage.name)), options.verbose)?;
             run_stage(workspace, options, stage, log)?
         };
         stopped |= outcome.result == StageResult::Failed && !options.keep_going;
@@ -111,11 +97,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<ExitCode> 
     }
     say(&closing(&outcomes));
     let all_ok = outcomes.iter().all(|outcome| outcome.result == StageResult::Ok);
-    Ok(if all_ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_stage(
@@ -133,32 +115,14 @@ fn run_stage(
         result = Err(anyhow::anyhow!("no test was executed"));
     }
     if let Err(error) = &result {
-        let lines = if std::env::var_os("CI").is_some() {
-            TAIL_LINES_IN_CI
-        } else {
-            TAIL_LINES
-        };
+        let lines = if std::env::var_os("CI").is_some() { TAIL_LINES_IN_CI } else { TAIL_LINES };
         say(&log.tail(lines)?);
         say(&format!("    {}: {error:#}", stage.name));
         say(&format!("    the whole log: {}", log.path().display()));
     }
-    let result = if result.is_ok() {
-        StageResult::Ok
-    } else {
-        StageResult::Failed
-    };
-    say(&format!(
-        "<== {:<14} {} in {:.1} s",
-        stage.name,
-        result.word(),
-        took.as_secs_f64()
-    ));
-    Ok(Outcome {
-        stage,
-        result,
-        took,
-        tally,
-    })
+    let result = if result.is_ok() { StageResult::Ok } else { StageResult::Failed };
+    say(&format!("<== {:<14} {} in {:.1} s", stage.name, result.word(), took.as_secs_f64()));
+    Ok(Outcome { stage, result, took, tally })
 }
 
 /// Tells the console; that nobody listens any more (`cargo xtask test | head`) is no reason to leave a stage half done.
@@ -169,27 +133,14 @@ fn say(text: &str) {
 /// The table of stages and, last and alone on its line, the count that test reports are read by.
 fn closing(outcomes: &[Outcome]) -> String {
     let row = |name: &str, word: &str, took: Duration, tally: Tally| {
-        let tests = if tally.executed() == 0 {
-            String::new()
-        } else {
-            tally.executed().to_string()
-        };
-        format!("{name:<14} {word:>8} {:>9.1} {tests:>7}", took.as_secs_f64())
-            .trim_end()
-            .to_owned()
+        let tests = if tally.executed() == 0 { String::new() } else { tally.executed().to_string() };
+        format!("{name:<14} {word:>8} {:>9.1} {tests:>7}", took.as_secs_f64()).trim_end().to_owned()
     };
-    let mut lines = vec![
-        String::new(),
-        format!("{:<14} {:>8} {:>9} {:>7}", "stage", "result", "seconds", "tests"),
-    ];
+    let mut lines =
+        vec![String::new(), format!("{:<14} {:>8} {:>9} {:>7}", "stage", "result", "seconds", "tests")];
     let (mut took, mut tally) = (Duration::ZERO, Tally::default());
     for outcome in outcomes {
-        lines.push(row(
-            outcome.stage.name,
-            outcome.result.word(),
-            outcome.took,
-            outcome.tally,
-        ));
+        lines.push(row(outcome.stage.name, outcome.result.word(), outcome.took, outcome.tally));
         took += outcome.took;
         tally += outcome.tally;
     }
@@ -208,11 +159,7 @@ mod tests {
             stage,
             result,
             took: Duration::from_millis(1500),
-            tally: Tally {
-                passed,
-                failed,
-                skipped: 0,
-            },
+            tally: Tally { passed, failed, skipped: 0 },
         };
         let outcomes = [
             outcome(&STAGES[0], StageResult::Ok, 0, 0),
@@ -224,10 +171,6 @@ mod tests {
         assert_eq!(text.lines().last(), Some("40 passed, 2 failed"), "{text}");
         assert!(text.contains("FAILED"), "{text}");
         assert!(text.contains("not run"), "{text}");
-        assert!(
-            text.lines()
-                .any(|line| line.starts_with("total") && line.contains("6.0")),
-            "{text}"
-        );
+        assert!(text.lines().any(|line| line.starts_with("total") && line.contains("6.0")), "{text}");
     }
 }

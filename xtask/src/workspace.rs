@@ -18,16 +18,10 @@ pub(crate) struct Workspace {
 
 pub(crate) struct Package {
     pub(crate) name: String,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "read by the tests of layers and house rules")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the tests of layers and house rules"))]
     /// Relative to the root, with forward slashes: `crates/api`.
     pub(crate) folder: String,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "read by the tests of layers and house rules")
-    )]
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the tests of layers and house rules"))]
     /// Dependencies of every origin, those of other workspace members among them.
     pub(crate) dependencies: Vec<Dependency>,
     /// Names of the targets in `tests/`.
@@ -41,10 +35,7 @@ pub(crate) enum Kind {
     Dev,
 }
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "read by the tests of layers and house rules")
-)]
+#[cfg_attr(not(test), expect(dead_code, reason = "read by the tests of layers and house rules"))]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
@@ -59,10 +50,7 @@ impl Workspace {
             .output()
             .context("starting `cargo metadata`")?;
         if !output.status.success() {
-            bail!(
-                "`cargo metadata` failed:\n{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
+            bail!("`cargo metadata` failed:\n{}", String::from_utf8_lossy(&output.stderr));
         }
         let metadata =
             serde_json::from_slice(&output.stdout).context("reading the answer of `cargo metadata`")?;
@@ -75,18 +63,12 @@ impl Workspace {
             .iter()
             .map(|package| Package::from_metadata(&root, package))
             .collect::<Result<_>>()?;
-        Ok(Self {
-            root,
-            target,
-            packages,
-        })
+        Ok(Self { root, target, packages })
     }
 
     /// Where cargo puts a binary of this workspace.
     pub(crate) fn binary(&self, profile: Profile, name: &str) -> PathBuf {
-        self.target
-            .join(profile.folder())
-            .join(format!("{name}{}", env::consts::EXE_SUFFIX))
+        self.target.join(profile.folder()).join(format!("{name}{}", env::consts::EXE_SUFFIX))
     }
 
     /// Names of the integration tests of the end-to-end package (`true`) or of all others (`false`).
@@ -94,15 +76,10 @@ impl Workspace {
     /// Both are asked for by name from a build of the whole workspace (see [`crate::command::SELECTION`]), so a name that
     /// stands on both sides would run in the wrong stage.
     pub(crate) fn integration_tests(&self, end_to_end: bool) -> Result<Vec<&str>> {
-        let (inside, outside): (Vec<_>, Vec<_>) = self
-            .packages
-            .iter()
-            .partition(|package| (package.name == END_TO_END) == end_to_end);
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            self.packages.iter().partition(|package| (package.name == END_TO_END) == end_to_end);
         let names = |packages: &[&Package]| -> Vec<String> {
-            packages
-                .iter()
-                .flat_map(|package| package.integration_tests.iter().cloned())
-                .collect()
+            packages.iter().flat_map(|package| package.integration_tests.iter().cloned()).collect()
         };
         let taken = names(&outside);
         if let Some(name) = names(&inside).iter().find(|name| taken.contains(name)) {
@@ -120,10 +97,7 @@ impl Workspace {
 impl Package {
     fn from_metadata(root: &Path, package: &Value) -> Result<Self> {
         let manifest = Path::new(text(package, "manifest_path")?);
-        let folder = manifest
-            .parent()
-            .and_then(|folder| folder.strip_prefix(root).ok())
-            .unwrap_or(manifest);
+        let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok()).unwrap_or(manifest);
         let dependencies = list(package, "dependencies")?
             .iter()
             .map(|dependency| {
@@ -132,17 +106,11 @@ impl Package {
                     Some("build") => Kind::Build,
                     _ => Kind::Normal,
                 };
-                Ok(Dependency {
-                    name: text(dependency, "name")?.to_owned(),
-                    kind,
-                })
+                Ok(Dependency { name: text(dependency, "name")?.to_owned(), kind })
             })
             .collect::<Result<_>>()?;
-        let is_test = |target: &&Value| {
-            target["kind"]
-                .as_array()
-                .is_some_and(|kinds| kinds.contains(&"test".into()))
-        };
+        let is_test =
+            |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"test".into()));
         let integration_tests = list(package, "targets")?
             .iter()
             .filter(is_test)
@@ -176,21 +144,15 @@ impl Profile {
 pub(crate) fn root() -> Result<PathBuf> {
     let here =
         env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-    here.parent()
-        .map(Path::to_path_buf)
-        .ok_or_else(|| anyhow!("{} has no parent folder", here.display()))
+    here.parent().map(Path::to_path_buf).ok_or_else(|| anyhow!("{} has no parent folder", here.display()))
 }
 
 fn text<'v>(value: &'v Value, key: &str) -> Result<&'v str> {
-    value[key]
-        .as_str()
-        .ok_or_else(|| anyhow!("`cargo metadata` gave no text under `{key}`"))
+    value[key].as_str().ok_or_else(|| anyhow!("`cargo metadata` gave no text under `{key}`"))
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>> {
-    value[key]
-        .as_array()
-        .ok_or_else(|| anyhow!("`cargo metadata` gave no list under `{key}`"))
+    value[key].as_array().ok_or_else(|| anyhow!("`cargo metadata` gave no list under `{key}`"))
 }
 
 #[cfg(test)]
@@ -220,11 +182,7 @@ mod tests {
         let workspace = workspace("scale_up");
         let api = &workspace.packages[0];
         assert_eq!(api.folder, "crates/api");
-        let kinds: Vec<_> = api
-            .dependencies
-            .iter()
-            .map(|dependency| dependency.kind)
-            .collect();
+        let kinds: Vec<_> = api.dependencies.iter().map(|dependency| dependency.kind).collect();
         assert_eq!(kinds, [Kind::Normal, Kind::Dev]);
         assert_eq!(workspace.integration_tests(true).unwrap(), ["scale_up"]);
         assert_eq!(workspace.integration_tests(false).unwrap(), ["crd"]);

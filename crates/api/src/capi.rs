@@ -66,9 +66,7 @@ impl CapiVersion {
 
     /// Reads an object's `apiVersion`; `None` if it is neither of the two.
     pub fn from_api_version(api_version: &str) -> Option<Self> {
-        [Self::V1Beta2, Self::V1Beta1]
-            .into_iter()
-            .find(|version| version.api_version() == api_version)
+        [Self::V1Beta2, Self::V1Beta1].into_iter().find(|version| version.api_version() == api_version)
     }
 }
 

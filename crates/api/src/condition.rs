@@ -104,24 +104,8 @@ mod tests {
     #[test]
     fn same_status_keeps_its_transition_time() {
         let mut conditions = vec![];
-        assert!(set(
-            &mut conditions,
-            "Launched",
-            UNKNOWN,
-            "LaunchFailed",
-            "no quota",
-            at(10),
-            Some(1)
-        ));
-        assert!(set(
-            &mut conditions,
-            "Launched",
-            UNKNOWN,
-            "LaunchFailed",
-            "no network",
-            at(20),
-            Some(2)
-        ));
+        assert!(set(&mut conditions, "Launched", UNKNOWN, "LaunchFailed", "no quota", at(10), Some(1)));
+        assert!(set(&mut conditions, "Launched", UNKNOWN, "LaunchFailed", "no network", at(20), Some(2)));
         let condition = find(&conditions, "Launched").unwrap();
         assert_eq!(condition.last_transition_time.0, at(10));
         assert_eq!(condition.message, "no network");
@@ -131,15 +115,7 @@ mod tests {
     #[test]
     fn other_status_gets_a_new_transition_time() {
         let mut conditions = vec![];
-        set(
-            &mut conditions,
-            "Launched",
-            UNKNOWN,
-            "LaunchFailed",
-            "",
-            at(10),
-            None,
-        );
+        set(&mut conditions, "Launched", UNKNOWN, "LaunchFailed", "", at(10), None);
         set(&mut conditions, "Launched", TRUE, "", "", at(20), None);
         assert_eq!(conditions.len(), 1);
         assert_eq!(conditions[0].last_transition_time.0, at(20));

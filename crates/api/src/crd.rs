@@ -22,9 +22,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 pub fn node_pool() -> CustomResourceDefinition {
     finished(NodePool::crd(), |root| {
         if let Some(key) = descend(root, &["spec", "template", "spec", "requirements", "[]", "key"]) {
-            key.x_kubernetes_validations
-                .get_or_insert_default()
-                .insert(1, schema::pool_key_rule());
+            key.x_kubernetes_validations.get_or_insert_default().insert(1, schema::pool_key_rule());
         }
         if let Some(reference) = descend(root, &["spec", "template", "spec", "nodeClassRef"]) {
             reference.x_kubernetes_validations = Some(schema::pool_class_reference_rules());
@@ -50,24 +48,14 @@ pub fn cluster_api_node_class() -> CustomResourceDefinition {
 
 /// The schema of the only version of a definition.
 pub(crate) fn root_schema(crd: &CustomResourceDefinition) -> Option<&JSONSchemaProps> {
-    crd.spec
-        .versions
-        .first()?
-        .schema
-        .as_ref()?
-        .open_api_v3_schema
-        .as_ref()
+    crd.spec.versions.first()?.schema.as_ref()?.open_api_v3_schema.as_ref()
 }
 
 fn finished(
     mut crd: CustomResourceDefinition,
     adjust: impl FnOnce(&mut JSONSchemaProps),
 ) -> CustomResourceDefinition {
-    let schema = crd
-        .spec
-        .versions
-        .first_mut()
-        .and_then(|version| version.schema.as_mut());
+    let schema = crd.spec.versions.first_mut().and_then(|version| version.schema.as_mut());
     if let Some(root) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) {
         clean(root);
         adjust(root);
@@ -85,24 +73,15 @@ fn clean(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.title = None;
     if let Some(description) = &mut schema.description {
-        *description = description
-            .replace("\n\n", "\u{0}")
-            .replace('\n', " ")
-            .replace('\u{0}', "\n\n");
+        *description = description.replace("\n\n", "\u{0}").replace('\n', " ").replace('\u{0}', "\n\n");
     }
     if schema.x_kubernetes_int_or_string == Some(true) {
         // kube's own rewriting empties these two, which would let any value pass the type check of older clients.
-        let of_type = |name: &str| JSONSchemaProps {
-            type_: Some(name.to_owned()),
-            ..JSONSchemaProps::default()
-        };
+        let of_type =
+            |name: &str| JSONSchemaProps { type_: Some(name.to_owned()), ..JSONSchemaProps::default() };
         schema.any_of = Some(vec![of_type("integer"), of_type("string")]);
     }
-    for property in schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-    {
+    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         clean(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
@@ -144,11 +123,7 @@ mod tests {
 
     fn walk_all(mut visit: impl FnMut(&str, &JSONSchemaProps)) {
         for crd in crds() {
-            walk(
-                root_schema(&crd).unwrap(),
-                &crd.spec.names.kind.clone(),
-                &mut visit,
-            );
+            walk(root_schema(&crd).unwrap(), &crd.spec.names.kind.clone(), &mut visit);
         }
     }
 
@@ -180,10 +155,7 @@ mod tests {
         walk_all(|path, schema| {
             let typed = schema.type_.is_some() || schema.x_kubernetes_int_or_string == Some(true);
             assert!(typed, "{path} has no type");
-            assert!(
-                schema.properties.is_none() || schema.additional_properties.is_none(),
-                "{path} has both"
-            );
+            assert!(schema.properties.is_none() || schema.additional_properties.is_none(), "{path} has both");
             assert!(
                 schema.one_of.is_none() && schema.all_of.is_none() && schema.not.is_none(),
                 "{path} has a choice"
@@ -201,10 +173,7 @@ mod tests {
                 assert_eq!(schema.type_, None, "{path}");
             }
         });
-        assert_eq!(
-            found, 5,
-            "limits and resources of pools; requests, capacity and allocatable of claims"
-        );
+        assert_eq!(found, 5, "limits and resources of pools; requests, capacity and allocatable of claims");
     }
 
     #[test]
@@ -212,10 +181,7 @@ mod tests {
         walk_all(|path, schema| {
             let rules = schema.x_kubernetes_validations.iter().flatten();
             if rules.into_iter().any(|rule| rule.rule.contains("self.all")) {
-                assert!(
-                    schema.max_items.is_some() || schema.max_properties.is_some(),
-                    "{path} has no bound"
-                );
+                assert!(schema.max_items.is_some() || schema.max_properties.is_some(), "{path} has no bound");
             }
         });
     }

@@ -53,11 +53,7 @@ pub struct NillableDuration(pub String);
 impl NillableDuration {
     /// The length of time; `None` is `Never`.
     pub fn parse(&self) -> Result<Option<SignedDuration>, DurationError> {
-        if self.0 == NEVER {
-            Ok(None)
-        } else {
-            parse_go(&self.0).map(Some)
-        }
+        if self.0 == NEVER { Ok(None) } else { parse_go(&self.0).map(Some) }
     }
 }
 
@@ -90,18 +86,12 @@ pub fn parse_go(text: &str) -> Result<SignedDuration, DurationError> {
     }
     let mut total: i128 = 0;
     while !rest.is_empty() {
-        let number_length = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(malformed)?;
+        let number_length = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(malformed)?;
         let (number, tail) = rest.split_at(number_length);
-        let unit_length = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
+        let unit_length = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(unit_length);
         let nanoseconds = unit_nanoseconds(unit).ok_or_else(malformed)?;
-        total = total
-            .checked_add(scaled(number, nanoseconds, text)?)
-            .ok_or_else(too_long)?;
+        total = total.checked_add(scaled(number, nanoseconds, text)?).ok_or_else(too_long)?;
         rest = tail;
     }
     let signed = i64::try_from(if negative { -total } else { total }).map_err(|_| too_long())?;
@@ -133,11 +123,7 @@ fn scaled(number: &str, unit: i128, text: &str) -> Result<i128, DurationError> {
     if whole.trim_start_matches('0').len() > 20 {
         return Err(too_long());
     }
-    let whole: i128 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| malformed())?
-    };
+    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| malformed())? };
     let mut nanoseconds = whole.checked_mul(unit).ok_or_else(too_long)?;
     let fraction = fraction.get(..fraction.len().min(18)).unwrap_or_default();
     if !fraction.is_empty() {
@@ -209,10 +195,7 @@ mod tests {
     #[test]
     fn never_is_no_duration() {
         assert_eq!(NillableDuration::from("Never").parse(), Ok(None));
-        assert_eq!(
-            NillableDuration::from("30s").parse(),
-            Ok(Some(SignedDuration::from_secs(30)))
-        );
+        assert_eq!(NillableDuration::from("30s").parse(), Ok(Some(SignedDuration::from_secs(30))));
         assert!(NillableDuration::from("never").parse().is_err());
     }
 

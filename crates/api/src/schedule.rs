@@ -47,34 +47,14 @@ struct Bounds {
     first: u32,
 }
 
-const MINUTES: Bounds = Bounds {
-    name: "minute",
-    min: 0,
-    max: 59,
-    names: &[],
-    first: 0,
-};
-const HOURS: Bounds = Bounds {
-    name: "hour",
-    min: 0,
-    max: 23,
-    names: &[],
-    first: 0,
-};
-const DAYS_OF_MONTH: Bounds = Bounds {
-    name: "day of month",
-    min: 1,
-    max: 31,
-    names: &[],
-    first: 0,
-};
+const MINUTES: Bounds = Bounds { name: "minute", min: 0, max: 59, names: &[], first: 0 };
+const HOURS: Bounds = Bounds { name: "hour", min: 0, max: 23, names: &[], first: 0 };
+const DAYS_OF_MONTH: Bounds = Bounds { name: "day of month", min: 1, max: 31, names: &[], first: 0 };
 const MONTHS: Bounds = Bounds {
     name: "month",
     min: 1,
     max: 12,
-    names: &[
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ],
+    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
     first: 1,
 };
 const DAYS_OF_WEEK: Bounds = Bounds {
@@ -193,11 +173,7 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     let malformed = || {
         (
             format!("the {} {text:?} can't be read", bounds.name),
-            format!(
-                "write {bounds}, a range such as {}-{}, or *",
-                bounds.min,
-                bounds.min + 1
-            ),
+            format!("write {bounds}, a range such as {}-{}, or *", bounds.min, bounds.min + 1),
         )
     };
     let (range, step) = match text.split_once('/') {
@@ -208,10 +184,7 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     let (low, high) = if whole {
         (bounds.min, bounds.max)
     } else if let Some((low, high)) = range.split_once('-') {
-        (
-            value(low, bounds).ok_or_else(malformed)?,
-            value(high, bounds).ok_or_else(malformed)?,
-        )
+        (value(low, bounds).ok_or_else(malformed)?, value(high, bounds).ok_or_else(malformed)?)
     } else {
         let low = value(range, bounds).ok_or_else(malformed)?;
         // With a step, a single value means "from there on".
@@ -220,13 +193,9 @@ fn parse_part(text: &str, bounds: &Bounds) -> Result<Field, Problem> {
     let step = step.unwrap_or(1);
     check_part(text, range, bounds, (low, high), step)?;
     let width = usize::try_from(step).unwrap_or(usize::MAX);
-    let bits = (low..=high)
-        .step_by(width)
-        .fold(0_u64, |bits, value| bits | 1_u64.checked_shl(value).unwrap_or(0));
-    Ok(Field {
-        bits,
-        any: whole && step == 1,
-    })
+    let bits =
+        (low..=high).step_by(width).fold(0_u64, |bits, value| bits | 1_u64.checked_shl(value).unwrap_or(0));
+    Ok(Field { bits, any: whole && step == 1 })
 }
 
 fn check_part(
@@ -243,17 +212,11 @@ fn check_part(
     if low > high {
         return Err((
             format!("{what} is a range that runs backwards"),
-            format!(
-                "write it as two parts, \"{}\"",
-                unwrapped(range, (low, high), bounds)
-            ),
+            format!("write it as two parts, \"{}\"", unwrapped(range, (low, high), bounds)),
         ));
     }
     if step == 0 {
-        return Err((
-            format!("{what} has a step of 0"),
-            "write a step of at least 1".to_owned(),
-        ));
+        return Err((format!("{what} has a step of 0"), "write a step of at least 1".to_owned()));
     }
     Ok(())
 }
@@ -264,25 +227,15 @@ fn unwrapped(range: &str, (low, high): (u32, u32), bounds: &Bounds) -> String {
     let numbers = (bounds.max.to_string(), bounds.min.to_string());
     let last = bounds.names.last().copied().unwrap_or(&numbers.0);
     let first = bounds.names.first().copied().unwrap_or(&numbers.1);
-    let until_end = if low == bounds.max {
-        low_text.to_owned()
-    } else {
-        format!("{low_text}-{last}")
-    };
-    let from_start = if high == bounds.min {
-        high_text.to_owned()
-    } else {
-        format!("{first}-{high_text}")
-    };
+    let until_end = if low == bounds.max { low_text.to_owned() } else { format!("{low_text}-{last}") };
+    let from_start = if high == bounds.min { high_text.to_owned() } else { format!("{first}-{high_text}") };
     format!("{until_end},{from_start}")
 }
 
 fn value(text: &str, bounds: &Bounds) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     if let Some(position) = bounds.names.iter().position(|name| *name == lower) {
-        return u32::try_from(position)
-            .ok()
-            .map(|position| bounds.first + position);
+        return u32::try_from(position).ok().map(|position| bounds.first + position);
     }
     text.parse().ok()
 }
@@ -292,9 +245,7 @@ mod tests {
     use super::*;
 
     fn fires(schedule: &str, time: &str) -> bool {
-        Schedule::parse(schedule)
-            .unwrap()
-            .fires_in_minute_of(time.parse().unwrap())
+        Schedule::parse(schedule).unwrap().fires_in_minute_of(time.parse().unwrap())
     }
 
     #[test]

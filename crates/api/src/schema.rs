@@ -49,11 +49,7 @@ fn rule(rule: &str, message: &str) -> Value {
 }
 
 fn typed_rule(rule: &str, message: &str) -> ValidationRule {
-    ValidationRule {
-        rule: rule.to_owned(),
-        message: Some(message.to_owned()),
-        ..ValidationRule::default()
-    }
+    ValidationRule { rule: rule.to_owned(), message: Some(message.to_owned()), ..ValidationRule::default() }
 }
 
 /// A string of the shape of a Go duration.
@@ -103,10 +99,7 @@ pub(crate) fn requirement_values(_: &mut SchemaGenerator) -> Schema {
 /// The rules of the requirements of a NodePool's template and of a NodeClaim.
 pub(crate) fn requirement_rules() -> Value {
     json!([
-        rule(
-            "self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",
-            IN_MESSAGE,
-        ),
+        rule("self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)", IN_MESSAGE,),
         rule(
             "self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? \
              (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",
@@ -290,10 +283,7 @@ pub(crate) fn not_empty(field: &str) -> Value {
 
 /// The rule of a budget list.
 pub(crate) fn budget_rules() -> Value {
-    json!([rule(
-        "self.all(x, has(x.schedule) == has(x.duration))",
-        BUDGET_PAIR_MESSAGE
-    )])
+    json!([rule("self.all(x, has(x.schedule) == has(x.duration))", BUDGET_PAIR_MESSAGE)])
 }
 
 /// The rule of a NodeClaim's spec.

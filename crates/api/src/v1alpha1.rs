@@ -26,10 +26,7 @@ open_enum! {
 }
 
 /// Which MachineDeployments a NodePool may scale, and how they are treated.
-#[expect(
-    clippy::duplicated_attributes,
-    reason = "printer columns share their settings' names"
-)]
+#[expect(clippy::duplicated_attributes, reason = "printer columns share their settings' names")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.cluster.x-k8s.io",
@@ -84,16 +81,12 @@ pub struct ClusterAPINodeClassSpec {
 impl ClusterAPINodeClassSpec {
     /// `launchTimeout`, or what holds without it.
     pub fn effective_launch_timeout(&self) -> Result<SignedDuration, DurationError> {
-        self.launch_timeout
-            .as_ref()
-            .map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
+        self.launch_timeout.as_ref().map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
     }
 
     /// `registrationTimeout`, or what holds without it.
     pub fn effective_registration_timeout(&self) -> Result<SignedDuration, DurationError> {
-        self.registration_timeout
-            .as_ref()
-            .map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
+        self.registration_timeout.as_ref().map_or(Ok(DEFAULT_TIMEOUT), GoDuration::parse)
     }
 }
 
@@ -195,10 +188,7 @@ mod tests {
         use kube::Resource;
         let kind = ClusterAPINodeClass::kind(&()).to_lowercase();
         assert_eq!(crate::names::NODE_CLASS_KIND.to_lowercase(), kind);
-        assert_eq!(
-            crate::names::labels::NODECLASS,
-            format!("{}/{kind}", ClusterAPINodeClass::group(&()))
-        );
+        assert_eq!(crate::names::labels::NODECLASS, format!("{}/{kind}", ClusterAPINodeClass::group(&())));
         assert_eq!(crate::names::GROUP, ClusterAPINodeClass::group(&()));
     }
 }

@@ -40,11 +40,7 @@ pub struct FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {:?}: {}; {}",
-            self.field, self.value, self.message, self.remedy
-        )
+        write!(f, "{}: {:?}: {}; {}", self.field, self.value, self.message, self.remedy)
     }
 }
 

@@ -18,14 +18,7 @@ fn generated_crds_are_up_to_date() {
     let present: BTreeSet<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| {
-            Path::new(name)
-                .extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
+        .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "yaml"))
         .collect();
-    assert_eq!(
-        present, expected,
-        "crds/ holds other files than those generated; run: cargo xtask crds"
-    );
+    assert_eq!(present, expected, "crds/ holds other files than those generated; run: cargo xtask crds");
 }

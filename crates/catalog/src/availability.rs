@@ -44,25 +44,13 @@ pub(crate) fn unavailable(input: &CatalogInput<'_>) -> Vec<UnavailableReason> {
     add(ReasonCode::Deleting, deleting(input));
     add(ReasonCode::Paused, paused(input));
     add(ReasonCode::ReplicasManaged, replicas_managed(input));
-    add(
-        ReasonCode::HyperShiftAutoscaling,
-        input.facts.hypershift_autoscaling.clone(),
-    );
+    add(ReasonCode::HyperShiftAutoscaling, input.facts.hypershift_autoscaling.clone());
     add(ReasonCode::TwoAutoscalers, input.facts.two_autoscalers.clone());
     add(ReasonCode::RollingOut, rolling_out(input));
     add(ReasonCode::PreflightFailing, preflight_failing(input));
-    add(
-        ReasonCode::ScaledByOthers,
-        still(input.facts.scaled_by_others.as_ref(), input.now),
-    );
-    add(
-        ReasonCode::OutOfCapacity,
-        still(input.facts.out_of_capacity.as_ref(), input.now),
-    );
-    add(
-        ReasonCode::LaunchTimedOut,
-        still(input.facts.launch_timed_out.as_ref(), input.now),
-    );
+    add(ReasonCode::ScaledByOthers, still(input.facts.scaled_by_others.as_ref(), input.now));
+    add(ReasonCode::OutOfCapacity, still(input.facts.out_of_capacity.as_ref(), input.now));
+    add(ReasonCode::LaunchTimedOut, still(input.facts.launch_timed_out.as_ref(), input.now));
     reasons
 }
 
@@ -75,13 +63,8 @@ fn deleting(input: &CatalogInput<'_>) -> Option<String> {
     if input.machine_deployment.metadata.deletion_timestamp.is_some() {
         return Some(format!("MachineDeployment {} is being deleted", input.name()));
     }
-    let cluster = input
-        .cluster
-        .filter(|cluster| cluster.metadata.deletion_timestamp.is_some())?;
-    Some(format!(
-        "Cluster {} is being deleted",
-        cluster.metadata.name.as_deref().unwrap_or_default()
-    ))
+    let cluster = input.cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())?;
+    Some(format!("Cluster {} is being deleted", cluster.metadata.name.as_deref().unwrap_or_default()))
 }
 
 /// Which of the three switches is on. `spec.paused` doesn't keep Cluster API from scaling, yet whoever sets it wants no change.
@@ -90,11 +73,7 @@ fn paused(input: &CatalogInput<'_>) -> Option<String> {
     let annotated = Annotations::new(deployment.metadata.annotations.as_ref());
     if annotated.has(annotations::CAPI_PAUSED) {
         let by_us = annotated.has(annotations::PAUSE_FOR);
-        let why = if by_us {
-            " (by karpenter-capi, while it removes a machine)"
-        } else {
-            ""
-        };
+        let why = if by_us { " (by karpenter-capi, while it removes a machine)" } else { "" };
         return Some(format!(
             "annotation {} is set on MachineDeployment {}{why}",
             annotations::CAPI_PAUSED,
@@ -102,25 +81,16 @@ fn paused(input: &CatalogInput<'_>) -> Option<String> {
         ));
     }
     if deployment.spec.paused {
-        return Some(format!(
-            "spec.paused is true on MachineDeployment {}",
-            input.name()
-        ));
+        return Some(format!("spec.paused is true on MachineDeployment {}", input.name()));
     }
     let cluster = input.cluster.filter(|cluster| cluster.spec.paused)?;
-    Some(format!(
-        "spec.paused is true on Cluster {}",
-        cluster.metadata.name.as_deref().unwrap_or_default()
-    ))
+    Some(format!("spec.paused is true on Cluster {}", cluster.metadata.name.as_deref().unwrap_or_default()))
 }
 
 /// A topology that sets replicas reverts every other writer.
 fn replicas_managed(input: &CatalogInput<'_>) -> Option<String> {
     let metadata = &input.machine_deployment.metadata;
-    let owned = metadata
-        .labels
-        .as_ref()
-        .filter(|all| all.contains_key(labels::TOPOLOGY_OWNED))?;
+    let owned = metadata.labels.as_ref().filter(|all| all.contains_key(labels::TOPOLOGY_OWNED))?;
     let cluster = input.cluster?;
     let entries = &cluster.spec.topology.as_ref()?.workers.machine_deployments;
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
@@ -147,16 +117,9 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
     if input.machine_deployment.spec.strategy() == StrategyType::OnDelete {
         return None;
     }
-    let own = || {
-        input
-            .machine_sets
-            .iter()
-            .filter(|set| belongs_to(set, input.machine_deployment))
-    };
+    let own = || input.machine_sets.iter().filter(|set| belongs_to(set, input.machine_deployment));
     let newest = own().map(|set| revision(set)).max()?;
-    let older = own()
-        .filter(|set| revision(set) != newest)
-        .map(|set| (set, machines_of(set, input)));
+    let older = own().filter(|set| revision(set) != newest).map(|set| (set, machines_of(set, input)));
     let (set, machines) = older
         .filter(|(_, machines)| *machines > 0)
         .min_by_key(|(set, _)| (revision(set), set.metadata.name.clone()))?;
@@ -188,10 +151,7 @@ fn owner_of<'a>(metadata: &'a ObjectMeta, kind: &str, label: &str) -> Option<&'a
 
 fn revision(set: &MachineSet) -> i64 {
     let annotated = Annotations::new(set.metadata.annotations.as_ref());
-    annotated
-        .value(annotations::REVISION)
-        .and_then(|value| value.parse().ok())
-        .unwrap_or(0)
+    annotated.value(annotations::REVISION).and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
 /// The most that anybody says the MachineSet has: what it is to have, what it saw, and Machines that name it as their owner.
@@ -202,32 +162,20 @@ fn machines_of(set: &MachineSet, input: &CatalogInput<'_>) -> i64 {
             && owner_of(&machine.metadata, "MachineSet", labels::SET_NAME) == Some(name)
     });
     let owned = i64::try_from(owned.count()).unwrap_or(i64::MAX);
-    owned
-        .max(set.spec.replicas.unwrap_or(0).into())
-        .max(set.status.replicas.unwrap_or(0).into())
+    owned.max(set.spec.replicas.unwrap_or(0).into()).max(set.status.replicas.unwrap_or(0).into())
 }
 
 /// Cluster API tells what keeps it from adding machines only in the words of the condition `ScalingUp`.
 fn preflight_failing(input: &CatalogInput<'_>) -> Option<String> {
     let deployment = input.machine_deployment;
-    let own = input
-        .machine_sets
-        .iter()
-        .filter(|set| belongs_to(set, deployment));
+    let own = input.machine_sets.iter().filter(|set| belongs_to(set, deployment));
     let sets = own.map(|set| ("MachineSet", &set.metadata, set.status.conditions.as_slice()));
-    let of_deployment = (
-        "MachineDeployment",
-        &deployment.metadata,
-        deployment.status.conditions.as_slice(),
-    );
+    let of_deployment = ("MachineDeployment", &deployment.metadata, deployment.status.conditions.as_slice());
     sets.chain([of_deployment]).find_map(|(kind, metadata, all)| {
         let blocked =
             condition::find(all, conditions::CAPI_SCALING_UP).filter(|condition| is_blocked(condition))?;
         let name = metadata.name.as_deref().unwrap_or_default();
-        Some(format!(
-            "{kind} {name} can't add machines: {}",
-            one_line(&blocked.message)
-        ))
+        Some(format!("{kind} {name} can't add machines: {}", one_line(&blocked.message)))
     })
 }
 
@@ -257,21 +205,14 @@ pub(crate) fn headroom(
         return (None, None);
     }
     let Some(maximum) = value.parse().ok().filter(|maximum: &i64| *maximum >= 0) else {
-        findings.fault(
-            KEY,
-            value,
-            "write the largest number of replicas as a whole number such as 10",
-        );
+        findings.fault(KEY, value, "write the largest number of replicas as a whole number such as 10");
         return (Some(0), None);
     };
     let taken = input.replicas().saturating_add(input.facts.claims_to_enter);
     let room = maximum.saturating_sub(taken).max(0);
     let full = (room == 0).then(|| UnavailableReason {
         code: ReasonCode::MaxSize,
-        message: format!(
-            "{} has {taken} of at most {maximum} replicas ({KEY})",
-            input.name()
-        ),
+        message: format!("{} has {taken} of at most {maximum} replicas ({KEY})", input.name()),
     });
     (Some(room), full)
 }

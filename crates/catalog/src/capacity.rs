@@ -30,21 +30,9 @@ pub(crate) fn capacity(
 ) -> Capacity {
     let mut amounts = of_template(template, findings);
     for (key, resource, example) in [
-        (
-            annotations::CAPACITY_CPU,
-            CPU,
-            "write a quantity of processors such as 4 or 3500m",
-        ),
-        (
-            annotations::CAPACITY_MEMORY,
-            MEMORY,
-            "write a quantity of bytes such as 16Gi",
-        ),
-        (
-            annotations::CAPACITY_EPHEMERAL_DISK,
-            EPHEMERAL_STORAGE,
-            "write a quantity of bytes such as 100Gi",
-        ),
+        (annotations::CAPACITY_CPU, CPU, "write a quantity of processors such as 4 or 3500m"),
+        (annotations::CAPACITY_MEMORY, MEMORY, "write a quantity of bytes such as 16Gi"),
+        (annotations::CAPACITY_EPHEMERAL_DISK, EPHEMERAL_STORAGE, "write a quantity of bytes such as 100Gi"),
     ] {
         let Some(value) = annotated.value(key) else {
             continue;
@@ -60,19 +48,12 @@ pub(crate) fn capacity(
     pods(annotated, findings, &mut amounts);
     gpus(annotated, findings, &mut amounts);
     let volume_limits = volume_limits(annotated, findings);
-    let missing = [CPU, MEMORY]
-        .into_iter()
-        .filter(|resource| !amounts.contains_key(*resource))
-        .collect();
+    let missing = [CPU, MEMORY].into_iter().filter(|resource| !amounts.contains_key(*resource)).collect();
     let mut resources = Resources::default();
     for (name, amount) in amounts {
         resources.set(&name, amount);
     }
-    Capacity {
-        resources,
-        missing,
-        volume_limits,
-    }
+    Capacity { resources, missing, volume_limits }
 }
 
 fn pods(annotated: Annotations<'_>, findings: &mut Findings, amounts: &mut BTreeMap<String, i64>) {
@@ -90,10 +71,7 @@ fn of_template(template: Option<&InfrastructureTemplate>, findings: &mut Finding
     let mut amounts = BTreeMap::new();
     let Some(template) = template else { return amounts };
     for problem in &template.problems {
-        findings.warn(
-            &template.kind,
-            format!("{} {}: {problem}", template.kind, name_of(template)),
-        );
+        findings.warn(&template.kind, format!("{} {}: {problem}", template.kind, name_of(template)));
     }
     for (resource, quantity) in &template.capacity {
         match amount(resource, &quantity.0) {
@@ -121,25 +99,12 @@ fn name_of(template: &InfrastructureTemplate) -> &str {
 /// A bare number is bytes, by the rules of quantities; hardly anybody means 16384 bytes.
 fn suspicious(key: &str, value: &str, resource: &str, amount: i64, findings: &mut Findings) {
     let (least, hint) = match resource {
-        CPU => (
-            SUSPICIOUSLY_SMALL_MILLICORES,
-            "of a processor; a bare number is whole processors",
-        ),
-        _ => (
-            SUSPICIOUSLY_SMALL_BYTES,
-            "bytes; a number without a unit is bytes, so write for example 16Gi",
-        ),
+        CPU => (SUSPICIOUSLY_SMALL_MILLICORES, "of a processor; a bare number is whole processors"),
+        _ => (SUSPICIOUSLY_SMALL_BYTES, "bytes; a number without a unit is bytes, so write for example 16Gi"),
     };
     if amount < least {
-        let shown = if resource == CPU {
-            format_amount(CPU, amount)
-        } else {
-            amount.to_string()
-        };
-        findings.warn(
-            key,
-            format!("{key}: {value:?} is suspiciously small: {shown} {hint}"),
-        );
+        let shown = if resource == CPU { format_amount(CPU, amount) } else { amount.to_string() };
+        findings.warn(key, format!("{key}: {value:?} is suspiciously small: {shown} {hint}"));
     }
 }
 
@@ -160,11 +125,7 @@ fn gpus(annotated: Annotations<'_>, findings: &mut Findings, amounts: &mut BTree
     });
     match (annotated.value(TYPE), count) {
         (Some(name), _) if !is_qualified_name(name) => {
-            findings.fault(
-                TYPE,
-                name,
-                "write the name of the GPUs' resource such as nvidia.com/gpu",
-            );
+            findings.fault(TYPE, name, "write the name of the GPUs' resource such as nvidia.com/gpu");
         }
         (Some(name), Some(count)) if count > 0 => _ = amounts.insert(name.to_owned(), count),
         (Some(name), None) if !annotated.has(COUNT) => findings.warn(

@@ -52,17 +52,9 @@ impl CatalogInput<'_> {
     /// `spec.replicas`; where it is missing, what Cluster API's webhook fills in: the minimum size, else 1.
     pub fn replicas(&self) -> i64 {
         let annotated = Annotations::new(self.machine_deployment.metadata.annotations.as_ref());
-        let minimum = || {
-            annotated
-                .value(annotations::NODE_GROUP_MIN_SIZE)
-                .and_then(|value| value.parse().ok())
-        };
-        self.machine_deployment
-            .spec
-            .replicas
-            .map(i64::from)
-            .or_else(minimum)
-            .unwrap_or(1)
+        let minimum =
+            || annotated.value(annotations::NODE_GROUP_MIN_SIZE).and_then(|value| value.parse().ok());
+        self.machine_deployment.spec.replicas.map(i64::from).or_else(minimum).unwrap_or(1)
     }
 }
 
@@ -121,11 +113,8 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let mut findings = Findings::default();
     let template = input.infrastructure_template;
     let labels = labels::node_labels(deployment, template, annotated, &mut findings);
-    let Capacity {
-        resources: capacity,
-        missing,
-        volume_limits,
-    } = capacity(template, annotated, &mut findings);
+    let Capacity { resources: capacity, missing, volume_limits } =
+        capacity(template, annotated, &mut findings);
     let overhead = overhead::overhead(annotated, &mut findings);
     let taints = taints(&deployment.spec.template.spec.taints, annotated, &mut findings);
     let price = price::price(annotated, &mut findings);
@@ -136,10 +125,7 @@ pub fn catalog(input: &CatalogInput<'_>) -> CatalogEntry {
     let excluded = excluded(annotated, &mut findings);
 
     let unreadable = no_capacity(&name, &missing, annotated, &findings);
-    let by_hand = excluded
-        .into_iter()
-        .chain(invalid(&name, &findings.faults))
-        .chain(unreadable);
+    let by_hand = excluded.into_iter().chain(invalid(&name, &findings.faults)).chain(unreadable);
     let unavailable = in_order(availability::unavailable(input), by_hand, full);
     let mut of_offering = labels.clone();
     of_offering.retain(|key, _| matches!(key.as_str(), keys::TOPOLOGY_ZONE | keys::CAPACITY_TYPE));
@@ -184,10 +170,7 @@ fn in_order(
     by_hand: impl Iterator<Item = UnavailableReason>,
     full: Option<UnavailableReason>,
 ) -> Vec<UnavailableReason> {
-    let deleting = of_objects
-        .iter()
-        .take_while(|reason| reason.code == ReasonCode::Deleting)
-        .count();
+    let deleting = of_objects.iter().take_while(|reason| reason.code == ReasonCode::Deleting).count();
     of_objects.splice(deleting..deleting, by_hand);
     of_objects.extend(full);
     of_objects
@@ -217,24 +200,14 @@ fn no_capacity(
             .iter()
             .any(|fault| fault.key.strip_prefix(annotations::CAPACITY_PREFIX) == Some(*resource))
     };
-    let missing: Vec<_> = missing
-        .iter()
-        .copied()
-        .filter(|resource| !unreadable(resource))
-        .collect();
+    let missing: Vec<_> = missing.iter().copied().filter(|resource| !unreadable(resource)).collect();
     if missing.is_empty() {
         return None;
     }
-    let keys: Vec<_> = missing
-        .iter()
-        .map(|resource| format!("{}{resource}", annotations::CAPACITY_PREFIX))
-        .collect();
+    let keys: Vec<_> =
+        missing.iter().map(|resource| format!("{}{resource}", annotations::CAPACITY_PREFIX)).collect();
     let older = annotated.keys_with_prefix(OLDER_CAPACITY_PREFIX);
-    let unread = if older.is_empty() {
-        String::new()
-    } else {
-        format!(" ({} isn't read)", older.join(", "))
-    };
+    let unread = if older.is_empty() { String::new() } else { format!(" ({} isn't read)", older.join(", ")) };
     Some(UnavailableReason {
         code: ReasonCode::NoCapacityDeclared,
         message: format!(
@@ -255,27 +228,16 @@ fn excluded(annotated: Annotations<'_>, findings: &mut Findings) -> Option<Unava
         return None;
     }
     let no = value.get(..5).filter(|start| start.eq_ignore_ascii_case("false"));
-    let rest = no
-        .and_then(|start| value.get(start.len()..))
-        .filter(|rest| !rest.starts_with(char::is_alphanumeric));
+    let rest =
+        no.and_then(|start| value.get(start.len()..)).filter(|rest| !rest.starts_with(char::is_alphanumeric));
     let Some(rest) = rest else {
-        findings.fault(
-            KEY,
-            value,
-            "write \"true\", or \"false\" with an optional reason behind it",
-        );
+        findings.fault(KEY, value, "write \"true\", or \"false\" with an optional reason behind it");
         return None;
     };
     let why = rest.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '(' | ')' | '.'));
-    let message = if why.is_empty() {
-        format!("excluded by {KEY}")
-    } else {
-        format!("excluded by {KEY}: {why}")
-    };
-    Some(UnavailableReason {
-        code: ReasonCode::Excluded,
-        message,
-    })
+    let message =
+        if why.is_empty() { format!("excluded by {KEY}") } else { format!("excluded by {KEY}: {why}") };
+    Some(UnavailableReason { code: ReasonCode::Excluded, message })
 }
 
 fn launch_timeout(annotated: Annotations<'_>, findings: &mut Findings) -> Option<SignedDuration> {

@@ -22,10 +22,7 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn warn(&mut self, key: &str, message: impl Into<String>) {
-        self.warnings.push(CatalogWarning {
-            key: key.to_owned(),
-            message: message.into(),
-        });
+        self.warnings.push(CatalogWarning { key: key.to_owned(), message: message.into() });
     }
 
     /// A value that can't be read and whose meaning must not be guessed.
@@ -40,10 +37,7 @@ impl Findings {
 }
 
 fn unreadable(key: &str, value: &str, remedy: &str) -> CatalogWarning {
-    CatalogWarning {
-        key: key.to_owned(),
-        message: format!("{key}: {value:?} can't be read; {remedy}"),
-    }
+    CatalogWarning { key: key.to_owned(), message: format!("{key}: {value:?} can't be read; {remedy}") }
 }
 
 /// An object's annotations, or nothing.
@@ -57,9 +51,7 @@ impl<'a> Annotations<'a> {
 
     /// The value, blanks around it cut off.
     pub(crate) fn value(self, key: &str) -> Option<&'a str> {
-        self.0
-            .and_then(|annotations| annotations.get(key))
-            .map(|value| value.trim())
+        self.0.and_then(|annotations| annotations.get(key)).map(|value| value.trim())
     }
 
     pub(crate) fn has(self, key: &str) -> bool {

@@ -23,28 +23,19 @@ pub(crate) fn node_labels(
     findings: &mut Findings,
 ) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    let architecture = template
-        .and_then(|template| template.architecture.as_deref())
-        .unwrap_or(DEFAULT_ARCH);
-    let system = template
-        .and_then(|template| template.operating_system.as_deref())
-        .unwrap_or(DEFAULT_OS);
+    let architecture = template.and_then(|template| template.architecture.as_deref()).unwrap_or(DEFAULT_ARCH);
+    let system = template.and_then(|template| template.operating_system.as_deref()).unwrap_or(DEFAULT_OS);
     found.insert(labels::ARCH.to_owned(), architecture.to_owned());
     found.insert(labels::OS.to_owned(), system.to_owned());
     let template_labels = &deployment.spec.template.metadata.labels;
     found.extend(
-        template_labels
-            .iter()
-            .filter(|(key, _)| is_copied(key))
-            .map(|(k, v)| (k.clone(), v.clone())),
+        template_labels.iter().filter(|(key, _)| is_copied(key)).map(|(k, v)| (k.clone(), v.clone())),
     );
     from_annotation(annotated, findings, &mut found);
     capacity_type(annotated, findings, &mut found);
     zone(deployment, annotated, findings, &mut found);
     let name = deployment.metadata.name.as_deref().unwrap_or_default();
-    found
-        .entry(labels::INSTANCE_TYPE.to_owned())
-        .or_insert_with(|| instance_type_of(name));
+    found.entry(labels::INSTANCE_TYPE.to_owned()).or_insert_with(|| instance_type_of(name));
     found
 }
 
@@ -56,9 +47,7 @@ fn is_copied(key: &str) -> bool {
     // The opt-in label belongs to the MachineDeployment and says nothing about nodes.
     key != labels::MEMBER
         && labels::SYNCED_BY_CAPI_DOMAINS.iter().any(|synced| {
-            domain
-                .strip_suffix(synced)
-                .is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
+            domain.strip_suffix(synced).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
         })
 }
 
@@ -69,9 +58,7 @@ fn from_annotation(
 ) {
     const KEY: &str = annotations::CAPACITY_LABELS;
     for part in parts(annotated.value(KEY).unwrap_or_default()) {
-        let label = part
-            .split_once('=')
-            .map(|(key, value)| (key.trim(), value.trim()));
+        let label = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         match label.filter(|(key, value)| is_qualified_name(key) && is_label_value(value)) {
             None => findings.fault(KEY, part, LABELS_REMEDY),
             Some((key, _)) if belongs_to_karpenter(key) => {
@@ -97,9 +84,7 @@ fn capacity_type(annotated: Annotations<'_>, findings: &mut Findings, found: &mu
     const REMEDY: &str = "write on-demand, spot or reserved";
     let own = annotated.value(annotations::CAPACITY_TYPE);
     let key = own.map_or(annotations::CAPACITY_LABELS, |_| annotations::CAPACITY_TYPE);
-    let value = own
-        .map(str::to_owned)
-        .or_else(|| found.get(labels::CAPACITY_TYPE).cloned());
+    let value = own.map(str::to_owned).or_else(|| found.get(labels::CAPACITY_TYPE).cloned());
     let value = value.unwrap_or_else(|| labels::CAPACITY_TYPE_ON_DEMAND.to_owned());
     if !labels::CAPACITY_TYPES.contains(&value.as_str()) {
         findings.fault(key, &value, REMEDY);
@@ -133,17 +118,9 @@ fn zone(
         );
         found.remove(labels::TOPOLOGY_ZONE);
     }
-    let domain = deployment
-        .spec
-        .template
-        .spec
-        .failure_domain
-        .as_deref()
-        .unwrap_or_default();
+    let domain = deployment.spec.template.spec.failure_domain.as_deref().unwrap_or_default();
     if !domain.is_empty() && is_label_value(domain) {
-        found
-            .entry(labels::TOPOLOGY_ZONE.to_owned())
-            .or_insert_with(|| domain.to_owned());
+        found.entry(labels::TOPOLOGY_ZONE.to_owned()).or_insert_with(|| domain.to_owned());
     }
 }
 
@@ -159,9 +136,9 @@ fn instance_type_of(name: &str) -> String {
 
 /// FNV-1a, 64 bits: stable for ever, and good enough to tell names apart that share their first 46 characters.
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -177,12 +154,7 @@ mod tests {
         ] {
             assert!(is_copied(key), "{key}");
         }
-        for key in [
-            "example.com/tier",
-            "tier",
-            "xnode-role.kubernetes.io/worker",
-            labels::MEMBER,
-        ] {
+        for key in ["example.com/tier", "tier", "xnode-role.kubernetes.io/worker", labels::MEMBER] {
             assert!(!is_copied(key), "{key}");
         }
     }
@@ -200,12 +172,9 @@ mod tests {
 
     #[test]
     fn karpenters_own_labels_are_known() {
-        for key in [
-            "karpenter.sh/nodepool",
-            "karpenter.sh/initialized",
-            "kubernetes.io/hostname",
-            labels::NODECLASS,
-        ] {
+        for key in
+            ["karpenter.sh/nodepool", "karpenter.sh/initialized", "kubernetes.io/hostname", labels::NODECLASS]
+        {
             assert!(belongs_to_karpenter(key), "{key}");
         }
         assert!(!belongs_to_karpenter(labels::CAPACITY_TYPE));

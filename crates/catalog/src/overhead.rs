@@ -6,11 +6,8 @@ use karpenter_capi_api::names::annotations;
 use karpenter_capi_model::resources::Resources;
 
 /// Keys whose lists are added up.
-const KEYS: [&str; 3] = [
-    annotations::KUBE_RESERVED,
-    annotations::SYSTEM_RESERVED,
-    annotations::EVICTION_THRESHOLD,
-];
+const KEYS: [&str; 3] =
+    [annotations::KUBE_RESERVED, annotations::SYSTEM_RESERVED, annotations::EVICTION_THRESHOLD];
 const REMEDY: &str = "write a list of resources such as cpu=100m,memory=255Mi";
 
 /// Kube-reserved, system-reserved and eviction threshold, added up. A part that can't be read takes the MachineDeployment out:

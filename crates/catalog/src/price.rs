@@ -9,9 +9,8 @@ use karpenter_capi_model::price::Price;
 ///
 /// An unreadable price is unknown, not that of a weaker key: a person who writes a price means that one.
 pub(crate) fn price(annotated: Annotations<'_>, findings: &mut Findings) -> Option<Price> {
-    let (key, value) = annotations::PRICE_KEYS
-        .iter()
-        .find_map(|key| annotated.value(key).map(|value| (*key, value)))?;
+    let (key, value) =
+        annotations::PRICE_KEYS.iter().find_map(|key| annotated.value(key).map(|value| (*key, value)))?;
     let price = value.parse().ok();
     if price.is_none() {
         findings.ignore(
@@ -28,11 +27,7 @@ pub(crate) fn price_updated_at(annotated: Annotations<'_>, findings: &mut Findin
     let value = annotated.value(annotations::PRICE_UPDATED_AT)?;
     let time = value.parse().ok();
     if time.is_none() {
-        findings.ignore(
-            annotations::PRICE_UPDATED_AT,
-            value,
-            "write a time such as 2026-01-05T09:00:00Z",
-        );
+        findings.ignore(annotations::PRICE_UPDATED_AT, value, "write a time such as 2026-01-05T09:00:00Z");
     }
     time
 }
@@ -43,11 +38,7 @@ pub(crate) fn priority(annotated: Annotations<'_>, findings: &mut Findings) -> i
         return 0;
     };
     value.parse().unwrap_or_else(|_| {
-        findings.ignore(
-            annotations::PRIORITY,
-            value,
-            "write a whole number such as 10; until then it is 0",
-        );
+        findings.ignore(annotations::PRIORITY, value, "write a whole number such as 10; until then it is 0");
         0
     })
 }

@@ -27,13 +27,10 @@ impl Selection {
     /// Reads the node class's `scalableResourceSelector`.
     pub fn of(class: &ClusterAPINodeClass) -> Result<Self, SelectorError> {
         let selector = class.spec.scalable_resource_selector.as_ref();
-        let selector = selector
-            .map(LabelSelector::from_api)
-            .transpose()
-            .map_err(|error| SelectorError {
-                node_class: class.metadata.name.clone().unwrap_or_default(),
-                message: error.to_string(),
-            })?;
+        let selector = selector.map(LabelSelector::from_api).transpose().map_err(|error| SelectorError {
+            node_class: class.metadata.name.clone().unwrap_or_default(),
+            message: error.to_string(),
+        })?;
         Ok(Self { selector })
     }
 
@@ -41,18 +38,12 @@ impl Selection {
     pub fn takes(&self, deployment: &MachineDeployment) -> bool {
         let none = BTreeMap::new();
         let labels = deployment.metadata.labels.as_ref().unwrap_or(&none);
-        is_member(deployment)
-            && self
-                .selector
-                .as_ref()
-                .is_none_or(|selector| selector.matches(labels))
+        is_member(deployment) && self.selector.as_ref().is_none_or(|selector| selector.matches(labels))
     }
 }
 
 /// Whether the MachineDeployment carries the opt-in label with an empty value.
 pub fn is_member(deployment: &MachineDeployment) -> bool {
     let labels = deployment.metadata.labels.as_ref();
-    labels
-        .and_then(|all| all.get(labels::MEMBER))
-        .is_some_and(String::is_empty)
+    labels.and_then(|all| all.get(labels::MEMBER)).is_some_and(String::is_empty)
 }

@@ -20,13 +20,7 @@ pub(crate) fn taints(
     findings: &mut Findings,
 ) -> Vec<Taint> {
     let mut merged = BTreeMap::new();
-    for MachineTaint {
-        key,
-        value,
-        effect,
-        propagation: _,
-    } in template
-    {
+    for MachineTaint { key, value, effect, propagation: _ } in template {
         match checked(key, value, effect) {
             Some(taint) => _ = merged.insert((taint.key.clone(), taint.effect), taint),
             None => findings.fault(TEMPLATE_FIELD, &format!("{key}={value}:{effect}"), REMEDY),
@@ -57,9 +51,5 @@ fn checked(key: &str, value: &str, effect: &str) -> Option<Taint> {
         _ => return None,
     };
     let good = is_qualified_name(key) && is_label_value(value);
-    good.then(|| Taint {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        effect,
-    })
+    good.then(|| Taint { key: key.to_owned(), value: value.to_owned(), effect })
 }

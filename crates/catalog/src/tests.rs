@@ -80,14 +80,10 @@ struct World {
 
 impl World {
     fn entry(&self, deployment: &MachineDeployment) -> CatalogEntry {
-        let template = self
-            .template
-            .as_ref()
-            .map(|template| InfrastructureTemplate::parse(template).unwrap());
-        let cluster: Option<Cluster> = self
-            .cluster
-            .clone()
-            .map(|cluster| serde_json::from_value(cluster).unwrap());
+        let template =
+            self.template.as_ref().map(|template| InfrastructureTemplate::parse(template).unwrap());
+        let cluster: Option<Cluster> =
+            self.cluster.clone().map(|cluster| serde_json::from_value(cluster).unwrap());
         catalog(&CatalogInput {
             machine_deployment: deployment,
             infrastructure_template: template.as_ref(),
@@ -105,10 +101,7 @@ fn entry(deployment: &MachineDeployment) -> CatalogEntry {
 }
 
 fn code(entry: &CatalogEntry) -> Option<ReasonCode> {
-    assert_eq!(
-        entry.reason(),
-        entry.instance_type.offerings[0].unavailable.as_ref()
-    );
+    assert_eq!(entry.reason(), entry.instance_type.offerings[0].unavailable.as_ref());
     entry.reason().map(|reason| reason.code)
 }
 
@@ -117,10 +110,7 @@ fn message(entry: &CatalogEntry) -> &str {
 }
 
 fn allocatable(entry: &CatalogEntry) -> Resources {
-    entry
-        .instance_type
-        .capacity
-        .allocatable(&entry.instance_type.overhead)
+    entry.instance_type.capacity.allocatable(&entry.instance_type.overhead)
 }
 
 fn gibibytes(count: i64) -> i64 {

@@ -11,12 +11,7 @@ use std::process::ExitCode;
 
 /// Karpenter for Cluster API.
 #[derive(Debug, Parser)]
-#[command(
-    name = "karpenter-capi",
-    version,
-    propagate_version = true,
-    arg_required_else_help = true
-)]
+#[command(name = "karpenter-capi", version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

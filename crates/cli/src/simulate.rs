@@ -83,10 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
     }
     let texts = manifests::read(&args.filename)?;
     let loaded = manifests::load(&texts).context("nothing was simulated")?;
-    let scope = Scope {
-        cluster_name: args.cluster_name.clone(),
-        namespace: args.cluster_namespace.clone(),
-    };
+    let scope = Scope { cluster_name: args.cluster_name.clone(), namespace: args.cluster_namespace.clone() };
     manifests::check_scope(&loaded.objects, &scope)?;
     let request = passes::Request {
         now: args.now.unwrap_or_else(Timestamp::now),
@@ -96,13 +93,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
         audit: args.audit,
     };
     let simulation = passes::simulate(loaded, &request)?;
-    let text = render(args.output, &simulation, || {
-        table::table(&simulation, &table::Style::of_stdout())
-    })?;
-    Ok(Answer {
-        text,
-        complete: simulation.pending.is_empty(),
-    })
+    let text = render(args.output, &simulation, || table::table(&simulation, &table::Style::of_stdout()))?;
+    Ok(Answer { text, complete: simulation.pending.is_empty() })
 }
 
 fn options(args: &Args) -> Options {

@@ -39,9 +39,7 @@ pub fn draft(
             taints: template.spec.taints.clone(),
             startup_taints: template.spec.startup_taints.clone(),
             requirements: requirements.to_api(),
-            resources: ResourceRequirements {
-                requests: planned.requests.to_quantities(),
-            },
+            resources: ResourceRequirements { requests: planned.requests.to_quantities() },
             node_class_ref: template.spec.node_class_ref.clone(),
             termination_grace_period: template.spec.termination_grace_period.clone(),
             expire_after: Some(template.spec.effective_expire_after()),
@@ -63,10 +61,7 @@ fn asked(planned: &PlannedNodeClaim, entry: &CatalogEntry) -> Requirements {
     if let Some(chosen) = planned.chosen() {
         chosen.offering.requirements.iter().for_each(&mut narrow);
     }
-    narrow(&Requirement::one_of(
-        labels::INSTANCE_TYPE,
-        &[entry.instance_type_label()],
-    ));
+    narrow(&Requirement::one_of(labels::INSTANCE_TYPE, &[entry.instance_type_label()]));
     requirements.retain_keys(|key| !NEVER_ASKED.contains(&key));
     requirements
 }
@@ -82,10 +77,7 @@ fn claim_labels(
     all.extend(requirements.labels());
     all.extend(pool.spec.template.metadata.labels.clone());
     all.insert(labels::NODEPOOL.to_owned(), planned.node_pool.clone());
-    all.insert(
-        labels::NODECLASS.to_owned(),
-        pool.spec.template.spec.node_class_ref.name.clone(),
-    );
+    all.insert(labels::NODECLASS.to_owned(), pool.spec.template.spec.node_class_ref.name.clone());
     all.retain(|key, _| !NEVER_ASKED.contains(&key.as_str()));
     all
 }
@@ -99,14 +91,8 @@ fn claim_annotations(
     let mut set = |key: &str, value: String| _ = all.insert(key.to_owned(), value);
     // Computed from the very template that the claim is made from: the pool's own annotation may still be that of an older one.
     set(annotations::NODEPOOL_HASH, node_pool_hash(pool));
-    set(
-        annotations::NODEPOOL_HASH_VERSION,
-        annotations::NODEPOOL_HASH_VERSION_VALUE.to_owned(),
-    );
-    set(
-        annotations::NODECLAIM_MIN_VALUES_RELAXED,
-        planned.min_values_relaxed.to_string(),
-    );
+    set(annotations::NODEPOOL_HASH_VERSION, annotations::NODEPOOL_HASH_VERSION_VALUE.to_owned());
+    set(annotations::NODECLAIM_MIN_VALUES_RELAXED, planned.min_values_relaxed.to_string());
     set(annotations::MACHINE_DEPLOYMENT, entry.name.to_string());
     all
 }
@@ -167,11 +153,7 @@ metadata:
 spec: {clusterName: k, replicas: 0}
 "].concat();
         }
-        let loaded = load([Source {
-            name: "test",
-            text: &text,
-        }])
-        .unwrap_or_else(|error| panic!("{error}"));
+        let loaded = load([Source { name: "test", text: &text }]).unwrap_or_else(|error| panic!("{error}"));
         let snapshot = loaded.objects.into_iter().collect::<Index>().snapshot();
         let made = provisioning_input(
             &snapshot,
@@ -192,12 +174,7 @@ spec: {clusterName: k, replicas: 0}
         );
         let plan = solve(&made.input);
         assert_eq!(plan.node_claims.len(), 1, "{:?}", plan.pending);
-        draft(
-            &plan.node_claims[0],
-            snapshot.node_pool("p").unwrap(),
-            &made.catalog,
-        )
-        .unwrap()
+        draft(&plan.node_claims[0], snapshot.node_pool("p").unwrap(), &made.catalog).unwrap()
     }
 
     #[test]
@@ -216,10 +193,7 @@ spec: {clusterName: k, replicas: 0}
             "the cheaper one"
         );
         assert_eq!(
-            (
-                annotations["note"].as_str(),
-                annotations["karpenter.sh/nodepool-hash-version"].as_str()
-            ),
+            (annotations["note"].as_str(), annotations["karpenter.sh/nodepool-hash-version"].as_str()),
             ("kept", "v3")
         );
         let labels = claim.metadata.labels.unwrap();
@@ -240,10 +214,8 @@ spec: {clusterName: k, replicas: 0}
     #[test]
     fn case_122_bounds_are_written_with_operators_that_every_definition_has() {
         let requirements = drafted().spec.requirements;
-        let generation = requirements
-            .iter()
-            .find(|requirement| requirement.key == "example.com/gen")
-            .unwrap();
+        let generation =
+            requirements.iter().find(|requirement| requirement.key == "example.com/gen").unwrap();
         assert_eq!(
             (generation.operator.as_str(), generation.values.as_slice()),
             ("Gt", ["2".to_owned()].as_slice())
@@ -252,9 +224,6 @@ spec: {clusterName: k, replicas: 0}
             .iter()
             .find(|requirement| requirement.key == "node.kubernetes.io/instance-type")
             .unwrap();
-        assert_eq!(
-            (types.values.as_slice(), types.min_values),
-            (["m1".to_owned()].as_slice(), None)
-        );
+        assert_eq!((types.values.as_slice(), types.min_values), (["m1".to_owned()].as_slice(), None));
     }
 }

@@ -75,11 +75,7 @@ pub struct LoadError {
 }
 
 fn join(errors: &[DocumentError]) -> String {
-    errors
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("\n")
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Reads manifests. The order of files and documents has no effect on what is loaded.
@@ -150,11 +146,7 @@ struct Found {
 
 impl Loader {
     fn document(&mut self, file: &str, document: Document<'_>) {
-        let place = Place {
-            file,
-            document,
-            item: None,
-        };
+        let place = Place { file, document, item: None };
         match document::parse(document.text) {
             Err(error) => self.errors.push(DocumentError {
                 file: file.to_owned(),
@@ -171,9 +163,7 @@ impl Loader {
 
     fn value(&mut self, place: Place<'_>, value: Value) {
         let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
-        let of_list = kind
-            .strip_suffix("List")
-            .filter(|of| of.is_empty() || value.get("items").is_some());
+        let of_list = kind.strip_suffix("List").filter(|of| of.is_empty() || value.get("items").is_some());
         let item_kind = of_list.filter(|_| place.item.is_none()).map(str::to_owned);
         match (item_kind, value) {
             (Some(item_kind), Value::Object(list)) => self.list(place, &item_kind, list),
@@ -181,8 +171,7 @@ impl Loader {
                 Err(error) => {
                     let object = kinds::describe(&value);
                     for fault in error.faults {
-                        self.errors
-                            .push(place.error(object.clone(), &fault.path, fault.message));
+                        self.errors.push(place.error(object.clone(), &fault.path, fault.message));
                     }
                 }
                 Ok(Typed::Other { kind, template }) => match template {
@@ -203,26 +192,18 @@ impl Loader {
             Some(Value::Array(items)) => {
                 for (index, mut item) in items.into_iter().enumerate() {
                     if let (Value::Object(item), false) = (&mut item, item_kind.is_empty()) {
-                        item.entry("kind")
-                            .or_insert_with(|| Value::String(item_kind.to_owned()));
+                        item.entry("kind").or_insert_with(|| Value::String(item_kind.to_owned()));
                         if let Some(version) = list.get("apiVersion") {
                             item.entry("apiVersion").or_insert_with(|| version.clone());
                         }
                     }
-                    self.value(
-                        Place {
-                            item: Some(index),
-                            ..place
-                        },
-                        item,
-                    );
+                    self.value(Place { item: Some(index), ..place }, item);
                 }
             }
             None | Some(Value::Null) => {}
             Some(_) => {
                 let path = [Step::Key("items".to_owned())];
-                self.errors
-                    .push(place.error(None, &path, "items must be a list of objects".to_owned()));
+                self.errors.push(place.error(None, &path, "items must be a list of objects".to_owned()));
             }
         }
     }
@@ -234,22 +215,13 @@ impl Loader {
         match self.objects.get(&key) {
             Some(first) if first.written == written => {}
             Some(first) => {
-                let message = format!(
-                    "it is given twice and differently, first in {}; leave one out",
-                    first.place
-                );
+                let message =
+                    format!("it is given twice and differently, first in {}; leave one out", first.place);
                 let described = kinds::describe(&written);
                 self.errors.push(place.error(described, &[], message));
             }
             None => {
-                self.objects.insert(
-                    key,
-                    Found {
-                        object,
-                        written,
-                        place: here,
-                    },
-                );
+                self.objects.insert(key, Found { object, written, place: here });
             }
         }
     }
@@ -272,11 +244,7 @@ impl Loader {
         admission::admit(&mut objects);
         self.warnings.sort_unstable();
         self.warnings.dedup();
-        Ok(Loaded {
-            objects,
-            others: self.others,
-            warnings: self.warnings,
-        })
+        Ok(Loaded { objects, others: self.others, warnings: self.warnings })
     }
 }
 

@@ -152,10 +152,7 @@ mod tests {
 
     fn versions(index: &Index) -> Vec<String> {
         let claims = index.snapshot().node_claims.clone();
-        claims
-            .values()
-            .map(|claim| claim.metadata.resource_version.clone().unwrap())
-            .collect()
+        claims.values().map(|claim| claim.metadata.resource_version.clone().unwrap()).collect()
     }
 
     fn at(second: i64) -> Timestamp {
@@ -194,11 +191,7 @@ mod tests {
         let index = Index::new();
         index.assume(claim("a", "u2", "20"), at(0));
         index.remove(&Object::from(claim("a", "u1", "19")));
-        assert_eq!(
-            versions(&index),
-            ["20"],
-            "the deletion is of an earlier object of that name"
-        );
+        assert_eq!(versions(&index), ["20"], "the deletion is of an earlier object of that name");
         index.remove(&Object::from(claim("a", "u2", "21")));
         assert_eq!(versions(&index), [""; 0]);
     }
@@ -233,9 +226,6 @@ mod tests {
         index.apply(claim("a", "u1", "1"));
         let before = index.snapshot();
         index.apply(claim("b", "u2", "2"));
-        assert_eq!(
-            (before.node_claims.len(), index.snapshot().node_claims.len()),
-            (1, 2)
-        );
+        assert_eq!((before.node_claims.len(), index.snapshot().node_claims.len()), (1, 2));
     }
 }

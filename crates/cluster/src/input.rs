@@ -94,10 +94,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         .collect();
     for entry in catalog.values() {
         for warning in &entry.warnings {
-            warnings.add(
-                format!("MachineDeployment/{}", entry.name),
-                warning.message.clone(),
-            );
+            warnings.add(format!("MachineDeployment/{}", entry.name), warning.message.clone());
         }
     }
     let mut well_known_labels: BTreeSet<String> =
@@ -107,11 +104,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
     let input = Input {
         now: options.now,
         options: options.scheduling.clone(),
-        pods: pods
-            .wanting
-            .iter()
-            .map(|record| std::sync::Arc::clone(&record.model))
-            .collect(),
+        pods: pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model)).collect(),
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,
@@ -122,12 +115,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         well_known_labels,
         nominations: options.nominations.clone(),
     };
-    ProvisioningInput {
-        input,
-        catalog,
-        books,
-        warnings: warnings.sorted(),
-    }
+    ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
 }
 
 /// Collects what a person should know.
@@ -136,10 +124,7 @@ struct Warnings(BTreeSet<Warning>);
 
 impl Warnings {
     fn add(&mut self, object: impl Into<String>, message: impl Into<String>) {
-        self.0.insert(Warning {
-            object: object.into(),
-            message: message.into(),
-        });
+        self.0.insert(Warning { object: object.into(), message: message.into() });
     }
 
     fn sorted(self) -> Vec<Warning> {

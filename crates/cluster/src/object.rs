@@ -37,10 +37,7 @@ pub trait Keyed {
     /// Namespace (empty for objects without one) and name.
     fn key(&self) -> NamespacedName {
         let meta = self.meta();
-        NamespacedName::new(
-            meta.namespace.clone().unwrap_or_default(),
-            meta.name.clone().unwrap_or_default(),
-        )
+        NamespacedName::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
 }
 
@@ -58,12 +55,7 @@ impl Keyed for InfrastructureTemplate {
     /// Templates of all kinds are kept together, so the key's name carries kind and group.
     fn key(&self) -> NamespacedName {
         let name = self.metadata.name.as_deref().unwrap_or_default();
-        template_key(
-            self.metadata.namespace.as_deref().unwrap_or_default(),
-            self.group(),
-            &self.kind,
-            name,
-        )
+        template_key(self.metadata.namespace.as_deref().unwrap_or_default(), self.group(), &self.kind, name)
     }
 }
 

@@ -58,11 +58,7 @@ impl Assumed {
     /// The watch shows a deletion. One of an earlier object of the same name doesn't touch an own write.
     pub(crate) fn remove<O: Keyed>(&mut self, objects: &mut Objects<O>, object: &O) {
         let (key, uid) = (object.key(), object.meta().uid.as_deref());
-        if self
-            .0
-            .get(&key)
-            .is_some_and(|assumption| uid.is_some() && assumption.uid.as_deref() != uid)
-        {
+        if self.0.get(&key).is_some_and(|assumption| uid.is_some() && assumption.uid.as_deref() != uid) {
             return;
         }
         self.0.remove(&key);
@@ -81,16 +77,9 @@ impl Assumed {
 
     /// Gives up own writes made before that time: the watch missed creation and deletion alike.
     pub(crate) fn expire<O: Keyed>(&mut self, objects: &mut Objects<O>, before: Timestamp) {
-        let old: Vec<_> = self
-            .0
-            .iter()
-            .filter(|(_, assumption)| assumption.at < before)
-            .collect();
-        let gone: Vec<_> = old
-            .iter()
-            .filter(|(_, assumption)| assumption.created)
-            .map(|(key, _)| *key)
-            .collect();
+        let old: Vec<_> = self.0.iter().filter(|(_, assumption)| assumption.at < before).collect();
+        let gone: Vec<_> =
+            old.iter().filter(|(_, assumption)| assumption.created).map(|(key, _)| *key).collect();
         if !gone.is_empty() {
             let objects = Arc::make_mut(objects);
             for key in gone {
@@ -103,10 +92,7 @@ impl Assumed {
 
 impl Assumption {
     fn is_newer_than(&self, meta: &ObjectMeta) -> bool {
-        match (
-            version(self.resource_version.as_deref()),
-            version(meta.resource_version.as_deref()),
-        ) {
+        match (version(self.resource_version.as_deref()), version(meta.resource_version.as_deref())) {
             (Some(own), Some(shown)) => own > shown,
             _ => false,
         }
@@ -114,10 +100,7 @@ impl Assumption {
 }
 
 fn is_older(present: &ObjectMeta, own: &ObjectMeta) -> bool {
-    match (
-        version(present.resource_version.as_deref()),
-        version(own.resource_version.as_deref()),
-    ) {
+    match (version(present.resource_version.as_deref()), version(own.resource_version.as_deref())) {
         (Some(present), Some(own)) => present < own,
         _ => true,
     }

@@ -15,7 +15,10 @@ pub(crate) fn entry(context: &Context, name: &NamespacedName) -> Option<CatalogE
 }
 
 /// What a node class's MachineDeployments offer, by name.
-pub(crate) fn of_class(context: &Context, class: &ClusterAPINodeClass) -> Result<Vec<CatalogEntry>, SelectorError> {
+pub(crate) fn of_class(
+    context: &Context,
+    class: &ClusterAPINodeClass,
+) -> Result<Vec<CatalogEntry>, SelectorError> {
     let selection = Selection::of(class)?;
     let snapshot = context.index.snapshot();
     let taken = snapshot.machine_deployments.values().filter(|deployment| selection.takes(deployment));

@@ -54,7 +54,13 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(clients: Clients, scope: Scope, settings: Settings, metrics: Arc<Metrics>, queues: Queues) -> Self {
+    pub(crate) fn new(
+        clients: Clients,
+        scope: Scope,
+        settings: Settings,
+        metrics: Arc<Metrics>,
+        queues: Queues,
+    ) -> Self {
         Self {
             events: Events::new(clients.workload.clone()),
             management_events: Events::new(clients.management.clone()),
@@ -171,7 +177,12 @@ impl Context {
         if let Some(deployment) = assigned(claim) {
             self.queues.machine_deployments.add(deployment);
         }
-        if let Some(pool) = claim.metadata.labels.as_ref().and_then(|labels| labels.get(karpenter_capi_api::names::labels::NODEPOOL)) {
+        if let Some(pool) = claim
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(karpenter_capi_api::names::labels::NODEPOOL))
+        {
             self.queues.node_pools.add_after(pool.clone(), SUMMARY_DELAY);
         }
     }
@@ -180,7 +191,10 @@ impl Context {
         self.queues.machine_deployments.add(key(deployment));
         let reference = &deployment.spec.template.spec.infrastructure_ref;
         if !reference.kind.is_empty() {
-            let kind = crate::templates::TemplateKind { group: reference.api_group.clone(), kind: reference.kind.clone() };
+            let kind = crate::templates::TemplateKind {
+                group: reference.api_group.clone(),
+                kind: reference.kind.clone(),
+            };
             self.queues.templates.add(kind);
         }
         self.node_classes_changed();
@@ -199,7 +213,8 @@ impl Context {
     /// A pool's readiness follows its class's.
     pub(crate) fn pools_of_class_changed(&self, class: &str) {
         let snapshot = self.index.snapshot();
-        let pools = snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
+        let pools =
+            snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
         pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
     }
 
@@ -214,7 +229,10 @@ impl Context {
         let snapshot = self.index.snapshot();
         match kind {
             Kind::MachineDeployment | Kind::MachineSet | Kind::Machine | Kind::NodeClaim | Kind::Cluster => {
-                snapshot.machine_deployments.values().for_each(|deployment| self.machine_deployment_changed(deployment));
+                snapshot
+                    .machine_deployments
+                    .values()
+                    .for_each(|deployment| self.machine_deployment_changed(deployment));
                 snapshot.node_claims.values().for_each(|claim| self.claim_changed(claim));
             }
             Kind::Node => snapshot.node_claims.values().for_each(|claim| self.claim_changed(claim)),
@@ -257,4 +275,3 @@ pub(crate) fn of_machine_deployment(deployment: &NamespacedName) -> kube::api::L
     let label = karpenter_capi_api::names::labels::DEPLOYMENT_NAME;
     kube::api::ListParams::default().labels(&format!("{label}={}", deployment.name))
 }
-

@@ -21,11 +21,7 @@ const NO_ANSWER: Duration = Duration::from_secs(5);
 pub(crate) async fn watch(context: Arc<Context>, stop: CancellationToken) {
     loop {
         let version = context.scope.version;
-        let wait = match context
-            .management
-            .list_api_group_resources(version.api_version())
-            .await
-        {
+        let wait = match context.management.list_api_group_resources(version.api_version()).await {
             Ok(served) if served.resources.iter().any(|resource| resource.name == PLURAL) => {
                 let api = context.capi::<MachineDrainRule>();
                 let into = |rule: MachineDrainRule| Some(Object::from(rule));

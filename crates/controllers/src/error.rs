@@ -46,7 +46,9 @@ impl Error {
         match self {
             Self::Request { source, .. } => match source.as_ref() {
                 kube::Error::Api(status) if status.code == 409 => Class::Conflict,
-                kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 405 | 422) => Class::Refused,
+                kube::Error::Api(status) if matches!(status.code, 400 | 401 | 403 | 405 | 422) => {
+                    Class::Refused
+                }
                 _ => Class::Retry,
             },
             Self::Serialize { .. } => Class::Refused,
@@ -54,13 +56,15 @@ impl Error {
         }
     }
 
-    /// How long to wait after so many failures in a row (the first is 1): doubling from a fifth of a second up to a minute.
+    /// How long to wait after so many failures in a row (the first is 1): doubling from a fifth of a second.
     pub fn backoff(&self, failures: u32) -> Duration {
         let first = Duration::from_millis(200);
         let longest = match self.class() {
             // Somebody writes the object all the time; we only have to be quick once.
             Class::Conflict => Duration::from_secs(5),
-            Class::Retry | Class::Refused => Duration::from_mins(1),
+            // An API server that comes back is to be noticed within seconds.
+            Class::Retry => Duration::from_secs(10),
+            Class::Refused => Duration::from_mins(1),
         };
         first.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(longest)
     }
@@ -108,8 +112,8 @@ pub(crate) fn is_passing(error: &kube::runtime::watcher::Error) -> bool {
     let code = match error {
         Watch::InitialListFailed(kube::Error::Api(status))
         | Watch::WatchStartFailed(kube::Error::Api(status))
-        | Watch::WatchFailed(kube::Error::Api(status)) => status.code,
-        Watch::WatchError(status) => status.code,
+        | Watch::WatchFailed(kube::Error::Api(status))
+        | Watch::WatchError(status) => status.code,
         _ => 0,
     };
     // 410: the watch begins anew from a list, which is how watches work.
@@ -137,7 +141,10 @@ mod tests {
 
     fn refused(code: u16) -> Error {
         let status = kube::core::Status { code, ..kube::core::Status::default() };
-        Error::Request { action: "patch Machine a/b".into(), source: Box::new(kube::Error::Api(Box::new(status))) }
+        Error::Request {
+            action: "patch Machine a/b".into(),
+            source: Box::new(kube::Error::Api(Box::new(status))),
+        }
     }
 
     #[test]
@@ -153,7 +160,8 @@ mod tests {
     fn the_wait_doubles_up_to_a_limit() {
         let error = refused(500);
         let waits: Vec<_> = [1, 2, 3, 20].map(|failures| error.backoff(failures).as_millis()).into();
-        assert_eq!(waits, [200, 400, 800, 60_000]);
+        assert_eq!(waits, [200, 400, 800, 10_000]);
+        assert_eq!(refused(403).backoff(20), Duration::from_mins(1));
         assert_eq!(refused(409).backoff(20), Duration::from_secs(5));
     }
 }

@@ -39,7 +39,13 @@ impl Events {
         }
         // The API server takes at most 1,024 bytes.
         let note: String = message.chars().take(1000).collect();
-        let event = Event { type_, reason: reason.to_owned(), note: Some(note), action: reason.to_owned(), secondary: None };
+        let event = Event {
+            type_,
+            reason: reason.to_owned(),
+            note: Some(note),
+            action: reason.to_owned(),
+            secondary: None,
+        };
         // An event is a courtesy: nothing is held up or undone because it can't be told.
         if let Err(error) = self.recorder.publish(&event, about).await {
             tracing::debug!(reason, error = %crate::error::chain(&error), "event not published");
@@ -47,7 +53,12 @@ impl Events {
     }
 
     fn is_news(&self, about: &ObjectReference, reason: &str, message: &str, now: Timestamp) -> bool {
-        let object = format!("{}/{}/{}", about.kind.as_deref().unwrap_or_default(), about.namespace.as_deref().unwrap_or_default(), about.name.as_deref().unwrap_or_default());
+        let object = format!(
+            "{}/{}/{}",
+            about.kind.as_deref().unwrap_or_default(),
+            about.namespace.as_deref().unwrap_or_default(),
+            about.name.as_deref().unwrap_or_default()
+        );
         let mut told = self.told.lock();
         if told.len() > REMEMBERED {
             told.retain(|_, at| now.duration_since(*at) < AGAIN_AFTER);

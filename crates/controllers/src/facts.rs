@@ -128,16 +128,10 @@ impl FactBook {
 
 fn results_of<'a>(book: &'a mut Book, pool: &NodePool) -> &'a mut Registrations {
     let restored = || {
-        let told = pool
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
+        let told = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         Registrations::of_condition(told)
     };
-    book.pools
-        .entry(pool.metadata.uid.clone().unwrap_or_default())
-        .or_insert_with(restored)
+    book.pools.entry(pool.metadata.uid.clone().unwrap_or_default()).or_insert_with(restored)
 }
 
 /// A fact that holds for longer already isn't shortened.
@@ -161,10 +155,7 @@ mod tests {
 
     fn fail(book: &FactBook, failure: Failure, at: i64) -> (u32, i64) {
         let streak = book.failed(&name(), failure, "m".to_owned(), minute(at));
-        (
-            streak.claims,
-            (streak.until.as_second() - minute(0).as_second()) / 60,
-        )
+        (streak.claims, (streak.until.as_second() - minute(0).as_second()) / 60)
     }
 
     fn name() -> NamespacedName {
@@ -186,11 +177,7 @@ mod tests {
         let book = FactBook::default();
         assert_eq!(fail(&book, Failure::InsufficientCapacity, 0), (1, 3));
         assert_eq!(fail(&book, Failure::InsufficientCapacity, 1), (2, 3));
-        assert_eq!(
-            fail(&book, Failure::InsufficientCapacity, 3),
-            (3, 9),
-            "three claims, two tries"
-        );
+        assert_eq!(fail(&book, Failure::InsufficientCapacity, 3), (3, 9), "three claims, two tries");
     }
 
     #[test]

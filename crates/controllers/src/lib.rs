@@ -18,6 +18,7 @@ mod node_claim;
 mod node_class;
 mod node_pool;
 mod operator;
+mod patch;
 mod provisioner;
 mod queue;
 mod templates;

@@ -14,8 +14,11 @@ use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::input::{Owned, offer};
 use karpenter_capi_lifecycle::claim::is_drained;
+use karpenter_capi_lifecycle::ledger::{
+    ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, assigned,
+    step,
+};
 use karpenter_capi_lifecycle::workload::Recognition;
-use karpenter_capi_lifecycle::ledger::{ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, assigned, step};
 use karpenter_capi_model::name::NamespacedName;
 use kube::api::ListParams;
 use parking_lot::Mutex;
@@ -98,8 +101,14 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
         context.facts.learn(&name, Lesson::ScaledByOthers, message, now);
     }
     if let Some(deployment) = &deployment {
-        let (replicas, claims) = (i32::try_from(deployment.replicas), usize::try_from(deployment.ledger.len()));
-        context.metrics.machine_deployment(&name.namespace, &name.name, replicas.unwrap_or(i32::MAX), claims.unwrap_or_default());
+        let (replicas, claims) =
+            (i32::try_from(deployment.replicas), usize::try_from(deployment.ledger.len()));
+        context.metrics.machine_deployment(
+            &name.namespace,
+            &name.name,
+            replicas.unwrap_or(i32::MAX),
+            claims.unwrap_or_default(),
+        );
     }
     for write in step.writes {
         write::write(&context, &name, live.deployment.as_ref(), write).await?;
@@ -113,7 +122,12 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
 
 fn claims(context: &Context, deployment: &NamespacedName) -> Vec<Arc<NodeClaim>> {
     let snapshot = context.index.snapshot();
-    snapshot.node_claims.values().filter(|claim| assigned(claim).as_ref() == Some(deployment)).cloned().collect()
+    snapshot
+        .node_claims
+        .values()
+        .filter(|claim| assigned(claim).as_ref() == Some(deployment))
+        .cloned()
+        .collect()
 }
 
 async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
@@ -124,27 +138,40 @@ async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
     };
     // In this order: a MachineSet or Machine is never older than what the MachineDeployment had asked for when it was read.
     let params = of_machine_deployment(name);
-    let sets = context.capi::<MachineSet>().list(&params).await.attempt(|| format!("list MachineSets of {name}"))?;
-    let machines = context.capi::<Machine>().list(&params).await.attempt(|| format!("list Machines of {name}"))?;
+    let sets =
+        context.capi::<MachineSet>().list(&params).await.attempt(|| format!("list MachineSets of {name}"))?;
+    let machines =
+        context.capi::<Machine>().list(&params).await.attempt(|| format!("list Machines of {name}"))?;
     let mut machines: Vec<_> = machines.items.into_iter().map(Arc::new).collect();
     machines.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     Ok(Live { deployment, sets: sets.items.into_iter().map(Arc::new).collect(), machines })
 }
 
-fn view(context: &Context, deployment: &MachineDeployment, live: &Live, now: Timestamp) -> MachineDeploymentView {
+fn view(
+    context: &Context,
+    deployment: &MachineDeployment,
+    live: &Live,
+    now: Timestamp,
+) -> MachineDeploymentView {
     let snapshot = context.index.snapshot();
     let owned = Owned { machine_sets: &live.sets, machines: &live.machines };
     let facts = context.facts.of(&crate::context::key(deployment));
     let entry = offer(&snapshot, deployment, owned, &facts, now);
     let cluster = context.cluster();
-    MachineDeploymentView::of(deployment, cluster.as_deref(), entry.instance_type.headroom, &entry.unavailable)
+    MachineDeploymentView::of(
+        deployment,
+        cluster.as_deref(),
+        entry.instance_type.headroom,
+        &entry.unavailable,
+    )
 }
 
 fn claim_view(context: &Context, claim: &NodeClaim, live: &Live) -> ClaimView {
     let reference = karpenter_capi_lifecycle::ledger::ClaimRef::of(claim).to_string();
     let carries = |machine: &&Arc<Machine>| {
         let annotations = machine.metadata.annotations.as_ref();
-        annotations.and_then(|all| all.get(karpenter_capi_api::names::annotations::NODECLAIM)) == Some(&reference)
+        annotations.and_then(|all| all.get(karpenter_capi_api::names::annotations::NODECLAIM))
+            == Some(&reference)
     };
     let machine = live.machines.iter().find(carries);
     let snapshot = context.index.snapshot();
@@ -161,7 +188,8 @@ async fn orphans(
     claims: &[ClaimView],
 ) -> Result<Vec<ClaimView>, Error> {
     let recognized = matches!(crate::workload::recognition(context), Some(Recognition::Known));
-    let any_claim = context.index.snapshot().node_claims.values().any(|claim| claim.spec.node_class_ref.is_ours());
+    let any_claim =
+        context.index.snapshot().node_claims.values().any(|claim| claim.spec.node_class_ref.is_ours());
     let trust = if recognized && any_claim { Trust::Full } else { Trust::None };
     let mut ripe = {
         let mut all = memory.orphans.lock();
@@ -173,7 +201,11 @@ async fn orphans(
         ripe
     };
     if !ripe.is_empty() {
-        let live = context.node_claims().list(&ListParams::default()).await.attempt(|| "list NodeClaims".to_owned())?;
+        let live = context
+            .node_claims()
+            .list(&ListParams::default())
+            .await
+            .attempt(|| "list NodeClaims".to_owned())?;
         let existing: BTreeSet<Entry> = live.items.iter().map(Entry::of).collect();
         ripe.retain(|orphan| !existing.contains(&orphan.entry));
         for orphan in &ripe {

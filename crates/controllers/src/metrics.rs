@@ -89,8 +89,7 @@ fn build_info(register: Register<'_>) -> Result<(), prometheus::Error> {
         other => other,
     };
     let commit = option_env!("KARPENTER_CAPI_COMMIT").unwrap_or("unknown");
-    info.with_label_values(&[env!("CARGO_PKG_VERSION"), "", architecture, commit])
-        .set(1.0);
+    info.with_label_values(&[env!("CARGO_PKG_VERSION"), "", architecture, commit]).set(1.0);
     Ok(())
 }
 

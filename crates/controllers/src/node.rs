@@ -1,13 +1,12 @@
 //! Nodes that somebody deletes: their claim ends first, and the Node goes when its Machine is let go.
 
 use crate::context::Context;
-use crate::error::{Attempt, is_not_found};
+use crate::error::Error;
 use crate::queue::Outcome;
 use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::names::{annotations, finalizers, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_lifecycle::{ledger, node};
-use kube::api::{Patch, PatchParams};
 use std::sync::Arc;
 
 /// Follows a Node with a deletionTimestamp and our finalizer.
@@ -16,12 +15,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     let Some(node) = snapshot.node(&name) else {
         return Ok(None);
     };
-    let has_finalizer = node
-        .metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|finalizer| finalizer == finalizers::TERMINATION);
+    let has_finalizer =
+        node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
     if node.metadata.deletion_timestamp.is_none() || !has_finalizer {
         return Ok(None);
     }
@@ -50,11 +45,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
             .as_ref()
             .is_some_and(|all| all.contains_key(annotations::PRE_TERMINATE_HOOK))
     });
-    if held {
-        Ok(Some(std::time::Duration::from_secs(1)))
-    } else {
-        release(&context, node).await
-    }
+    if held { Ok(Some(std::time::Duration::from_secs(1))) } else { release(&context, node).await }
 }
 
 fn claim_of(context: &Context, node: &Node) -> Option<Arc<NodeClaim>> {
@@ -63,38 +54,26 @@ fn claim_of(context: &Context, node: &Node) -> Option<Arc<NodeClaim>> {
     let mut claims = snapshot.node_claims.values();
     claims
         .find(|claim| {
-            claim
-                .status
-                .as_ref()
-                .and_then(|status| status.provider_id.as_deref())
-                == Some(provider_id)
+            claim.status.as_ref().and_then(|status| status.provider_id.as_deref()) == Some(provider_id)
         })
         .cloned()
 }
 
 async fn release(context: &Context, node: &Node) -> Outcome {
-    if let Some(change) = node::released(node) {
-        match patch(context, &change).await {
-            Ok(_) => context.metrics.node_terminated(node),
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => {
-                return Err(error).attempt(|| format!("take the finalizer off Node {}", change.node));
-            }
-        }
+    if let Some(change) = node::released(node)
+        && write(context, &change, "take the finalizer off").await?.is_some()
+    {
+        context.metrics.node_terminated(node);
     }
     Ok(None)
 }
 
-/// Writes a change of a Node; the index has it at once.
-pub(crate) async fn patch(context: &Context, change: &node::NodeChange) -> Result<Node, kube::Error> {
-    let params = PatchParams {
-        field_manager: Some(managers::NODECLAIM.to_owned()),
-        ..PatchParams::default()
-    };
-    let node = context
-        .nodes()
-        .patch(&change.node, &params, &Patch::Merge(&change.patch))
-        .await?;
-    context.index.assume(node.clone(), jiff::Timestamp::now());
-    Ok(node)
+/// Writes a change of a Node; None: the Node is gone. `verb` is told when it fails.
+pub(crate) async fn write(
+    context: &Context,
+    change: &node::NodeChange,
+    verb: &str,
+) -> Result<Option<Node>, Error> {
+    let action = || format!("{verb} Node {}", change.node);
+    context.merge(&context.nodes(), &change.node, managers::NODECLAIM, &change.patch, action).await
 }

@@ -22,11 +22,14 @@ use karpenter_capi_lifecycle::claim::{Failure, Observed, Promise, Timeouts, fina
 use karpenter_capi_lifecycle::ledger::{assigned, bound};
 use karpenter_capi_lifecycle::node_pool::{Failed, Registrations};
 use karpenter_capi_model::reason::ReasonCode;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use kube::core::Resource;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A Node that is gone is looked for again after this long.
+const GONE: Duration = Duration::from_secs(1);
 
 /// Follows one claim.
 pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
@@ -68,14 +71,12 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
     }
     let registered_now = !is_registered(claim.status.as_ref()) && is_registered(Some(&step.status));
     if let Some(change) = &step.node {
-        match crate::node::patch(context, change).await {
-            Ok(node) => {
-                if registered_now {
-                    context.metrics.node_created(&node);
-                }
-            }
-            // Somebody wrote to the Node, or it is gone: what was decided no longer holds.
-            Err(error) => return Err(error).attempt(|| format!("patch Node {}", change.node)),
+        // Somebody deleted it meanwhile: what was decided no longer holds, and the watch is about to say so.
+        let Some(node) = crate::node::write(context, change, "patch").await? else {
+            return Ok(Some(GONE));
+        };
+        if registered_now {
+            context.metrics.node_created(&node);
         }
     }
     write_status(context, claim, step.status).await?;
@@ -87,10 +88,7 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
 
 /// Why Cluster API makes no Machines, where only its MachineSet says so.
 fn blocked(entry: &CatalogEntry) -> Option<(&str, &str)> {
-    let failing = entry
-        .unavailable
-        .iter()
-        .find(|reason| reason.code == ReasonCode::PreflightFailing)?;
+    let failing = entry.unavailable.iter().find(|reason| reason.code == ReasonCode::PreflightFailing)?;
     Some(("PreflightFailing", failing.message.as_str()))
 }
 
@@ -104,11 +102,7 @@ fn succeeded(context: &Context, claim: &NodeClaim) {
 
 /// Adds to the registration health of the claim's pool.
 fn judge(context: &Context, claim: &NodeClaim, add: impl FnOnce(&mut Registrations)) {
-    let name = claim
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|all| all.get(labels::NODEPOOL));
+    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
     let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) else {
         return;
     };
@@ -123,14 +117,8 @@ fn machine_of(context: &Context, claim: &NodeClaim) -> Option<Arc<Machine>> {
 
 /// Every Node with the provider ID of the claim or its Machine.
 fn nodes_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> Vec<Arc<Node>> {
-    let own = claim
-        .status
-        .as_ref()
-        .and_then(|status| status.provider_id.as_deref());
-    let Some(provider_id) = machine
-        .and_then(|machine| machine.spec.provider_id.as_deref())
-        .or(own)
-    else {
+    let own = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
+    let Some(provider_id) = machine.and_then(|machine| machine.spec.provider_id.as_deref()).or(own) else {
         return vec![];
     };
     let snapshot = context.index.snapshot();
@@ -150,16 +138,9 @@ fn promise(entry: &CatalogEntry) -> Promise {
 
 fn timeouts(context: &Context, claim: &NodeClaim, entry: Option<&CatalogEntry>) -> Timeouts {
     if let Some(timeout) = entry.and_then(|entry| entry.launch_timeout) {
-        return Timeouts {
-            launch: timeout,
-            registration: timeout,
-        };
+        return Timeouts { launch: timeout, registration: timeout };
     }
-    let class = context
-        .index
-        .snapshot()
-        .node_class(&claim.spec.node_class_ref.name)
-        .cloned();
+    let class = context.index.snapshot().node_class(&claim.spec.node_class_ref.name).cloned();
     let of_class = |timeout: Option<&karpenter_capi_api::duration::GoDuration>| {
         timeout
             .and_then(|timeout| timeout.parse().ok())
@@ -184,9 +165,7 @@ async fn end(
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
     let name = crate::context::name(claim);
     if let Some(deployment) = assigned(claim).filter(|_| failure.repeats()) {
-        let streak = context
-            .facts
-            .failed(&deployment, failure, format!("a claim was {message}"), now);
+        let streak = context.facts.failed(&deployment, failure, format!("a claim was {message}"), now);
         let told = if streak.claims > 1 {
             format!(
                 "the last {} claims on MachineDeployment {deployment} failed; the last was {message}",
@@ -200,16 +179,10 @@ async fn end(
         tell_pool(context, claim, failure, &told).await;
         if failure.is_unhealthy() {
             // Upstream's reason where the machine was there.
-            let reason = if failure == Failure::RegistrationTimedOut {
-                "RegistrationFailed"
-            } else {
-                failure.event()
-            };
+            let reason =
+                if failure == Failure::RegistrationTimedOut { "RegistrationFailed" } else { failure.event() };
             judge(context, claim, |results| {
-                results.failed(Failed {
-                    reason: reason.to_owned(),
-                    message: told,
-                });
+                results.failed(Failed { reason: reason.to_owned(), message: told });
             });
         }
     }
@@ -218,16 +191,9 @@ async fn end(
 }
 
 async fn tell_pool(context: &Context, claim: &NodeClaim, failure: Failure, message: &str) {
-    let name = claim
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|all| all.get(labels::NODEPOOL));
+    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
     if let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) {
-        context
-            .events
-            .warning(&pool.object_ref(&()), failure.event(), message.to_owned())
-            .await;
+        context.events.warning(&pool.object_ref(&()), failure.event(), message.to_owned()).await;
     }
 }
 
@@ -240,14 +206,8 @@ pub(crate) async fn delete(
     counted: &str,
     message: &str,
 ) -> Result<(), Error> {
-    let preconditions = Preconditions {
-        uid: Some(uid.to_owned()),
-        resource_version: None,
-    };
-    let params = DeleteParams {
-        preconditions: Some(preconditions),
-        ..DeleteParams::default()
-    };
+    let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match context.node_claims().delete(name, &params).await {
         Ok(_) => {}
         Err(error) if is_not_found(&error) => return Ok(()),
@@ -258,10 +218,7 @@ pub(crate) async fn delete(
     context.trigger.anything();
     if let Some(claim) = context.index.snapshot().node_claim(name) {
         context.metrics.node_claim_disrupted(claim, counted, "");
-        context
-            .events
-            .warning(&claim.object_ref(&()), reason, message.to_owned())
-            .await;
+        context.events.warning(&claim.object_ref(&()), reason, message.to_owned()).await;
     }
     Ok(())
 }
@@ -272,17 +229,8 @@ async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Error
         return Ok(());
     };
     let name = crate::context::name(claim);
-    let params = PatchParams {
-        field_manager: Some(managers::NODECLAIM.to_owned()),
-        ..PatchParams::default()
-    };
-    let patched = context
-        .node_claims()
-        .patch(&name, &params, &Patch::Merge(&patch))
-        .await;
-    let patched = patched.attempt(|| format!("add the finalizer to NodeClaim {name}"))?;
-    context.index.assume(patched, Timestamp::now());
-    Ok(())
+    let action = || format!("add the finalizer to NodeClaim {name}");
+    context.merge(&context.node_claims(), &name, managers::NODECLAIM, &patch, action).await.map(drop)
 }
 
 /// Writes the status where it differs, under the version that it was decided on.
@@ -293,37 +241,21 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
     let name = crate::context::name(claim);
     // A finalizer that was added in this pass has raised the version.
     let snapshot = context.index.snapshot();
-    let version = snapshot
-        .node_claim(&name)
-        .and_then(|claim| claim.metadata.resource_version.clone());
+    let version = snapshot.node_claim(&name).and_then(|claim| claim.metadata.resource_version.clone());
     let patch =
         json!({ "metadata": { "uid": claim.metadata.uid, "resourceVersion": version }, "status": status });
-    let params = PatchParams {
-        field_manager: Some(managers::NODECLAIM.to_owned()),
-        ..PatchParams::default()
-    };
-    match context
-        .node_claims()
-        .patch_status(&name, &params, &Patch::Merge(&patch))
-        .await
-    {
-        Ok(patched) => {
-            context.index.assume(patched, Timestamp::now());
-            // The ledger looks at Drained, and nobody else tells it.
-            if let Some(deployment) = assigned(claim) {
-                context.queues.machine_deployments.add(deployment);
-            }
-            Ok(())
-        }
-        Err(error) if is_not_found(&error) => Ok(()),
-        Err(error) => Err(error).attempt(|| format!("write the status of NodeClaim {name}")),
+    let action = || format!("write the status of NodeClaim {name}");
+    let written =
+        context.merge_status(&context.node_claims(), &name, managers::NODECLAIM, &patch, action).await?;
+    // The ledger looks at Drained, and nobody else tells it.
+    if let Some(deployment) = assigned(claim).filter(|_| written.is_some()) {
+        context.queues.machine_deployments.add(deployment);
     }
+    Ok(())
 }
 
 fn is_registered(status: Option<&NodeClaimStatus>) -> bool {
-    let all = status
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let all = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     condition::is_true(all, conditions::REGISTERED)
 }
 

@@ -1,7 +1,7 @@
 //! Node classes: which MachineDeployments they take, and whether these can be used.
 
 use crate::context::{Context, name};
-use crate::error::{Attempt, Error, is_not_found};
+use crate::error::Error;
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::names::{finalizers, managers};
@@ -9,7 +9,6 @@ use karpenter_capi_api::v1alpha1::{ClusterAPINodeClass, MachineDeploymentStatus,
 use karpenter_capi_api::validation::{FieldError, validate_node_class};
 use karpenter_capi_catalog::CatalogEntry;
 use karpenter_capi_lifecycle::node_class::{Finalizer, Observed, desired_status, finalizer};
-use kube::api::{Patch, PatchParams};
 use kube::core::Resource;
 use serde_json::json;
 use std::sync::Arc;
@@ -21,7 +20,9 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// Brings one class's finalizer and status up to date.
 pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {
     let snapshot = context.index.snapshot();
-    let Some(object) = snapshot.node_class(&class) else { return Ok(None) };
+    let Some(object) = snapshot.node_class(&class) else {
+        return Ok(None);
+    };
     match finalizer(object, snapshot.node_claims.values().map(Arc::as_ref)) {
         Finalizer::Keep => {}
         Finalizer::Add => write_finalizer(&context, object, true).await?,
@@ -48,15 +49,12 @@ pub(crate) async fn reconcile(context: Arc<Context>, class: String) -> Outcome {
         context.metrics.machine_deployment_unavailable(&entry.name.namespace, &entry.name.name, reason);
         tell(&context, entry).await;
     }
-    let observed = Observed { errors: &errors, machine_deployments: &machine_deployments, warnings: &warnings };
+    let observed =
+        Observed { errors: &errors, machine_deployments: &machine_deployments, warnings: &warnings };
     if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
         let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });
-        let params = PatchParams { field_manager: Some(managers::NODECLASS.to_owned()), ..PatchParams::default() };
-        match context.node_classes().patch_status(&class, &params, &Patch::Merge(&patch)).await {
-            Ok(patched) => context.index.assume(patched, Timestamp::now()),
-            Err(error) if is_not_found(&error) => return Ok(None),
-            Err(error) => return Err(error).attempt(|| format!("write the status of ClusterAPINodeClass {class}")),
-        }
+        let action = || format!("write the status of ClusterAPINodeClass {class}");
+        context.merge_status(&context.node_classes(), &class, managers::NODECLASS, &patch, action).await?;
         // Not the picture from before the write: a pool may have come meanwhile.
         context.pools_of_class_changed(&class);
     }
@@ -91,12 +89,17 @@ fn status_of(entry: &CatalogEntry) -> MachineDeploymentStatus {
 
 fn warnings_of(entry: &CatalogEntry) -> impl Iterator<Item = Warning> {
     let object = format!("MachineDeployment {}", entry.name);
-    entry.warnings.iter().map(move |warning| Warning { object: object.clone(), message: warning.message.clone() })
+    entry
+        .warnings
+        .iter()
+        .map(move |warning| Warning { object: object.clone(), message: warning.message.clone() })
 }
 
 /// Says on the MachineDeployment what can't be read of it: there its owner looks.
 async fn tell(context: &Context, entry: &CatalogEntry) {
-    let Some(deployment) = context.index.snapshot().machine_deployments.get(&entry.name).cloned() else { return };
+    let Some(deployment) = context.index.snapshot().machine_deployments.get(&entry.name).cloned() else {
+        return;
+    };
     let about = context.capi_reference(deployment.as_ref());
     for warning in &entry.warnings {
         context.management_events.warning(&about, "UnreadableAnnotation", warning.message.clone()).await;
@@ -113,11 +116,6 @@ async fn write_finalizer(context: &Context, class: &ClusterAPINodeClass, wanted:
     let patch = json!({ "metadata": {
         "uid": class.metadata.uid, "resourceVersion": class.metadata.resource_version, "finalizers": all,
     } });
-    let params = PatchParams { field_manager: Some(managers::NODECLASS.to_owned()), ..PatchParams::default() };
-    match context.node_classes().patch(&class_name, &params, &Patch::Merge(&patch)).await {
-        Ok(patched) => context.index.assume(patched, Timestamp::now()),
-        Err(error) if is_not_found(&error) => {}
-        Err(error) => return Err(error).attempt(|| format!("write the finalizer of ClusterAPINodeClass {class_name}")),
-    }
-    Ok(())
+    let action = || format!("write the finalizer of ClusterAPINodeClass {class_name}");
+    context.merge(&context.node_classes(), &class_name, managers::NODECLASS, &patch, action).await.map(drop)
 }

@@ -1,7 +1,7 @@
 //! NodePools: hash, usage, readiness.
 
 use crate::context::{Context, name};
-use crate::error::{Attempt, Error, is_not_found};
+use crate::error::Error;
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::names::managers;
@@ -11,7 +11,6 @@ use karpenter_capi_lifecycle::hash::hash_annotations;
 use karpenter_capi_lifecycle::node_pool::{Observed, counted, desired_status, is_changed};
 use karpenter_capi_model::quantity::Rounding;
 use karpenter_capi_model::resources::{CPU, read_amount};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -20,11 +19,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     let snapshot = context.index.snapshot();
     let Some(object) = snapshot.node_pool(&pool) else {
         context.metrics.forget_node_pool(&pool);
-        let left = snapshot
-            .node_pools
-            .values()
-            .filter_map(|pool| pool.metadata.uid.as_deref())
-            .collect();
+        let left = snapshot.node_pools.values().filter_map(|pool| pool.metadata.uid.as_deref()).collect();
         context.facts.retain_pools(&left);
         return Ok(None);
     };
@@ -54,19 +49,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
     );
     if let Some(status) = desired_status(object, &observed, Timestamp::now()) {
         let patch = json!({ "metadata": { "uid": object.metadata.uid }, "status": status });
-        let params = PatchParams {
-            field_manager: Some(managers::NODEPOOL.to_owned()),
-            ..PatchParams::default()
-        };
-        match context
-            .node_pools()
-            .patch_status(&pool, &params, &Patch::Merge(&patch))
-            .await
-        {
-            Ok(patched) => context.index.assume(patched, Timestamp::now()),
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("write the status of NodePool {pool}")),
-        }
+        let action = || format!("write the status of NodePool {pool}");
+        context.merge_status(&context.node_pools(), &pool, managers::NODEPOOL, &patch, action).await?;
         context.trigger.anything();
     }
     Ok(None)
@@ -76,34 +60,16 @@ pub(crate) async fn reconcile(context: Arc<Context>, pool: String) -> Outcome {
 async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
     let snapshot = context.index.snapshot();
     let updates = hash_annotations(pool, snapshot.node_claims.values().map(Arc::as_ref));
-    let params = PatchParams {
-        field_manager: Some(managers::NODEPOOL.to_owned()),
-        ..PatchParams::default()
-    };
     for (claim, annotations) in &updates.node_claims {
         let patch = json!({ "metadata": { "annotations": annotations } });
-        match context
-            .node_claims()
-            .patch(claim, &params, &Patch::Merge(&patch))
-            .await
-        {
-            Ok(patched) => context.index.assume(patched, Timestamp::now()),
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("write the hash of NodeClaim {claim}")),
-        }
+        let action = || format!("write the hash of NodeClaim {claim}");
+        context.merge(&context.node_claims(), claim, managers::NODEPOOL, &patch, action).await?;
     }
     if !updates.node_pool.is_empty() {
         let pool = name(pool);
         let patch = json!({ "metadata": { "annotations": updates.node_pool } });
-        match context
-            .node_pools()
-            .patch(&pool, &params, &Patch::Merge(&patch))
-            .await
-        {
-            Ok(patched) => context.index.assume(patched, Timestamp::now()),
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("write the hash of NodePool {pool}")),
-        }
+        let action = || format!("write the hash of NodePool {pool}");
+        context.merge(&context.node_pools(), &pool, managers::NODEPOOL, &patch, action).await?;
     }
     Ok(())
 }
@@ -112,15 +78,9 @@ async fn write_hashes(context: &Context, pool: &NodePool) -> Result<(), Error> {
 fn base_units(list: &ResourceList) -> Vec<(&str, f64)> {
     let amounts = list.iter().filter_map(|(resource, quantity)| {
         let amount = read_amount(resource, &quantity.0, Rounding::Up).ok()?;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a metric is a float; 53 bits are plenty for bytes"
-        )]
+        #[expect(clippy::cast_precision_loss, reason = "a metric is a float; 53 bits are plenty for bytes")]
         let amount = amount as f64;
-        Some((
-            resource.as_str(),
-            if resource == CPU { amount / 1000.0 } else { amount },
-        ))
+        Some((resource.as_str(), if resource == CPU { amount / 1000.0 } else { amount }))
     });
     amounts.collect()
 }

@@ -96,7 +96,9 @@ impl Operator {
     /// Watches from now on; reconciles once everything was seen and `leading` is true; ends all of it at `stop`, after the reconciles
     /// that run. It runs once: a second call ends at once, with an error, as does a task that ends by itself.
     pub async fn run(&self, leading: watch::Receiver<bool>, stop: CancellationToken) -> Result<(), Error> {
-        let Some(work) = self.work.lock().take() else { return Err(Error::TaskEnded("operator".to_owned())) };
+        let Some(work) = self.work.lock().take() else {
+            return Err(Error::TaskEnded("operator".to_owned()));
+        };
         let mut tasks = Tasks { set: JoinSet::new(), stop: stop.child_token() };
         self.watch(&mut tasks);
         let mut result = Ok(());
@@ -140,17 +142,37 @@ impl Operator {
         self.feed(tasks, Kind::Namespace, Api::<core::Namespace>::all(own.clone()), Config::default());
         self.feed(tasks, Kind::LimitRange, Api::<core::LimitRange>::all(own.clone()), Config::default());
         self.feed(tasks, Kind::DaemonSet, Api::<apps::DaemonSet>::all(own.clone()), Config::default());
-        self.feed(tasks, Kind::PersistentVolume, Api::<core::PersistentVolume>::all(own.clone()), Config::default());
+        self.feed(
+            tasks,
+            Kind::PersistentVolume,
+            Api::<core::PersistentVolume>::all(own.clone()),
+            Config::default(),
+        );
         let claims = Api::<core::PersistentVolumeClaim>::all(own.clone());
         self.feed(tasks, Kind::PersistentVolumeClaim, claims, Config::default());
-        self.feed(tasks, Kind::StorageClass, Api::<storage::StorageClass>::all(own.clone()), Config::default());
+        self.feed(
+            tasks,
+            Kind::StorageClass,
+            Api::<storage::StorageClass>::all(own.clone()),
+            Config::default(),
+        );
         self.feed(tasks, Kind::CSINode, Api::<storage::CSINode>::all(own.clone()), Config::default());
-        self.feed(tasks, Kind::VolumeAttachment, Api::<storage::VolumeAttachment>::all(own.clone()), Config::default());
+        self.feed(
+            tasks,
+            Kind::VolumeAttachment,
+            Api::<storage::VolumeAttachment>::all(own.clone()),
+            Config::default(),
+        );
         let budgets = Api::<policy::PodDisruptionBudget>::all(own.clone());
         self.feed(tasks, Kind::PodDisruptionBudget, budgets, Config::default());
         self.feed(tasks, Kind::NodePool, Api::<NodePool>::all(own.clone()), Config::default());
         self.feed(tasks, Kind::NodeClaim, Api::<NodeClaim>::all(own.clone()), Config::default());
-        self.feed(tasks, Kind::ClusterAPINodeClass, Api::<ClusterAPINodeClass>::all(own.clone()), Config::default());
+        self.feed(
+            tasks,
+            Kind::ClusterAPINodeClass,
+            Api::<ClusterAPINodeClass>::all(own.clone()),
+            Config::default(),
+        );
 
         // Never more of the management cluster than the one Cluster's.
         let scope = &self.context.scope;
@@ -195,10 +217,38 @@ impl Operator {
         let watched = Arc::new(Watched::default());
         let template_stop = stop();
         let futures: Vec<futures::future::BoxFuture<'static, ()>> = vec![
-            Box::pin(work("nodeclass.status", context(), work_of.node_classes, 10, crate::node_class::reconcile, stop())),
-            Box::pin(work("nodepool.status", context(), work_of.node_pools, 10, crate::node_pool::reconcile, stop())),
-            Box::pin(work("nodeclaim.lifecycle", context(), work_of.node_claims, many, crate::node_claim::reconcile, stop())),
-            Box::pin(work("node.termination", context(), work_of.nodes, many, crate::node::reconcile, stop())),
+            Box::pin(work(
+                "nodeclass.status",
+                context(),
+                work_of.node_classes,
+                10,
+                crate::node_class::reconcile,
+                stop(),
+            )),
+            Box::pin(work(
+                "nodepool.status",
+                context(),
+                work_of.node_pools,
+                10,
+                crate::node_pool::reconcile,
+                stop(),
+            )),
+            Box::pin(work(
+                "nodeclaim.lifecycle",
+                context(),
+                work_of.node_claims,
+                many,
+                crate::node_claim::reconcile,
+                stop(),
+            )),
+            Box::pin(work(
+                "node.termination",
+                context(),
+                work_of.nodes,
+                many,
+                crate::node::reconcile,
+                stop(),
+            )),
             Box::pin(work(
                 "machinedeployment.ledger",
                 context(),

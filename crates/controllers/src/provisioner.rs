@@ -66,7 +66,7 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
     }
 }
 
-/// One pass. Returns whether pods were left without a place. 
+/// One pass. Returns whether pods were left without a place.
 async fn pass(
     context: &Arc<Context>,
     seen: &HashMap<String, tokio::time::Instant>,
@@ -85,7 +85,8 @@ async fn pass(
     let run = context.metrics.scheduling_started("provisioner", &scheduling_id, seen.len());
     let mut solving = tokio::task::spawn_blocking(move || {
         let provisioning = provisioning_input(&snapshot, &options);
-        let plan = if provisioning.input.pods.is_empty() { Plan::default() } else { solve(&provisioning.input) };
+        let plan =
+            if provisioning.input.pods.is_empty() { Plan::default() } else { solve(&provisioning.input) };
         (provisioning, plan)
     });
     let solved = loop {
@@ -168,16 +169,27 @@ async fn create(
     planned: &PlannedNodeClaim,
 ) -> Result<Option<String>, Error> {
     let snapshot = context.index.snapshot();
-    let Some(pool) = snapshot.node_pool(&planned.node_pool) else { return Ok(None) };
-    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else { return Ok(None) };
+    let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
+        return Ok(None);
+    };
+    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else {
+        return Ok(None);
+    };
     claim.metadata.generate_name = Some(format!("{}-", planned.node_pool));
-    let params = PostParams { field_manager: Some(karpenter_capi_api::names::managers::PROVISIONER.to_owned()), ..PostParams::default() };
+    let params = PostParams {
+        field_manager: Some(karpenter_capi_api::names::managers::PROVISIONER.to_owned()),
+        ..PostParams::default()
+    };
     let created = context.node_claims().create(&params, &claim).await;
     let created = created.attempt(|| format!("create a NodeClaim of NodePool {}", planned.node_pool))?;
     tracing::info!(
         claim = created.metadata.name,
         node_pool = planned.node_pool,
-        machine_deployment = claim.metadata.annotations.as_ref().and_then(|all| all.get(karpenter_capi_api::names::annotations::MACHINE_DEPLOYMENT)),
+        machine_deployment = claim
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(karpenter_capi_api::names::annotations::MACHINE_DEPLOYMENT)),
         pods = planned.pods.len(),
         "created NodeClaim"
     );

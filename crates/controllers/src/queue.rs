@@ -66,7 +66,8 @@ pub(crate) async fn work<K, F, Fut>(
     F: Fn(Arc<Context>, K) -> Fut,
     Fut: Future<Output = Outcome> + Send + 'static,
 {
-    let requests = tokio_stream_of(requests).map(|request| ScheduleRequest { message: request.key, run_at: request.at });
+    let requests =
+        tokio_stream_of(requests).map(|request| ScheduleRequest { message: request.key, run_at: request.at });
     let mut scheduler = pin!(scheduler(requests));
     let mut running: HashSet<K> = HashSet::new();
     let mut tasks: JoinSet<(K, Outcome, Duration)> = JoinSet::new();

@@ -43,7 +43,12 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Starts a watch of the kind unless one runs.
-    pub(crate) async fn watch(&self, context: Arc<Context>, kind: TemplateKind, stop: CancellationToken) -> Outcome {
+    pub(crate) async fn watch(
+        &self,
+        context: Arc<Context>,
+        kind: TemplateKind,
+        stop: CancellationToken,
+    ) -> Outcome {
         if self.kinds.lock().contains(&kind) {
             return Ok(None);
         }
@@ -52,8 +57,16 @@ impl Watched {
             return Ok(Some(NOT_SERVED));
         };
         if self.kinds.lock().insert(kind) {
-            let api: Api<DynamicObject> = Api::namespaced_with(context.management.clone(), &context.scope.namespace, &resource);
-            self.tasks.spawn(feed(context, Kind::InfrastructureTemplate, api, Config::default(), parse, stop));
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(context.management.clone(), &context.scope.namespace, &resource);
+            self.tasks.spawn(feed(
+                context,
+                Kind::InfrastructureTemplate,
+                api,
+                Config::default(),
+                |object| parse(&object),
+                stop,
+            ));
         }
         Ok(None)
     }
@@ -70,7 +83,7 @@ async fn served(context: &Context, kind: &TemplateKind) -> Result<Option<ApiReso
 }
 
 /// What isn't readable as a template is passed over; its MachineDeployment then declares no capacity, with that reason.
-fn parse(object: DynamicObject) -> Option<Object> {
-    let value = serde_json::to_value(&object).ok()?;
+fn parse(object: &DynamicObject) -> Option<Object> {
+    let value = serde_json::to_value(object).ok()?;
     InfrastructureTemplate::parse(&value).ok().map(Object::from)
 }

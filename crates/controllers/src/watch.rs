@@ -8,13 +8,38 @@ use karpenter_capi_model::name::NamespacedName;
 use kube::Api;
 use kube::core::Resource;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// A watch that fails is tried again after this long, then after twice as long, and so on.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// An API server that comes back is to be noticed within seconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The next wait of a watch.
+struct Patience(Duration);
+
+impl Iterator for Patience {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let doubled = (self.0 * 2).min(LONGEST_WAIT);
+        Some(std::mem::replace(&mut self.0, doubled))
+    }
+}
+
+impl Backoff for Patience {
+    fn reset(&mut self) {
+        self.0 = FIRST_WAIT;
+    }
+}
 
 /// What a watch shows.
 pub(crate) enum Change {
@@ -35,7 +60,9 @@ pub(crate) async fn feed<K>(
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let events = watcher(api, config).modify(|object| object.meta_mut().managed_fields = None).default_backoff();
+    let events = watcher(api, config)
+        .modify(|object| object.meta_mut().managed_fields = None)
+        .backoff(Patience(FIRST_WAIT));
     let mut events = pin!(events);
     let mut listed: BTreeSet<NamespacedName> = BTreeSet::new();
     loop {

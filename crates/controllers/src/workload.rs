@@ -1,11 +1,10 @@
 //! Makes sure that the workload cluster is the one that the management cluster's Machines belong to.
 
 use crate::context::{Context, name};
-use crate::error::{Attempt, Error, chain};
+use crate::error::{Error, chain};
 use karpenter_capi_api::capi::Cluster;
 use karpenter_capi_api::names::{annotations, managers};
 use karpenter_capi_lifecycle::workload::{Recognition, recognize};
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,13 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// Whether anything may be written, and anything be given back on suspicion. None: the Cluster or the namespace isn't known yet.
 pub(crate) fn recognition(context: &Context) -> Option<Recognition> {
     let snapshot = context.index.snapshot();
-    let uid = snapshot.namespaces.values().find(|namespace| name(namespace.as_ref()) == KUBE_SYSTEM)?.metadata.uid.clone()?;
+    let uid = snapshot
+        .namespaces
+        .values()
+        .find(|namespace| name(namespace.as_ref()) == KUBE_SYSTEM)?
+        .metadata
+        .uid
+        .clone()?;
     let cluster = context.cluster()?;
     let recorded = cluster.metadata.annotations.as_ref().and_then(|all| all.get(annotations::WORKLOAD_UID));
     let carry = snapshot.machines.values().any(|machine| {
@@ -50,7 +55,9 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
 }
 
 async fn look(context: &Context) -> Result<(), Error> {
-    let Some(cluster) = context.cluster() else { return Ok(()) };
+    let Some(cluster) = context.cluster() else {
+        return Ok(());
+    };
     let foreign = match recognition(context) {
         Some(Recognition::Record(uid)) => {
             record(context, &cluster, &uid).await?;
@@ -76,9 +83,9 @@ async fn record(context: &Context, cluster: &Cluster, uid: &str) -> Result<(), E
         "resourceVersion": cluster.metadata.resource_version,
         "annotations": { annotations::WORKLOAD_UID: uid },
     } });
-    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
-    let patched = context.capi::<Cluster>().patch(&context.scope.cluster, &params, &Patch::Merge(&patch)).await;
-    let patched = patched.attempt(|| format!("record the workload cluster on Cluster {}", context.scope.cluster))?;
-    context.index.assume(patched, jiff::Timestamp::now());
-    Ok(())
+    let action = || format!("record the workload cluster on Cluster {}", context.scope.cluster);
+    context
+        .merge(&context.capi::<Cluster>(), &context.scope.cluster, managers::LEDGER, &patch, action)
+        .await
+        .map(drop)
 }

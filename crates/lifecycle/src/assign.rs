@@ -37,31 +37,20 @@ pub fn assign(
         }
     }
     serving.sort_by_key(|(of, offering)| {
-        (
-            offering.price.is_none(),
-            offering.price,
-            Reverse(of.priority),
-            &of.name,
-        )
+        (offering.price.is_none(), offering.price, Reverse(of.priority), &of.name)
     });
     match serving.first() {
-        Some((instance_type, offering)) => Ok(Assignment {
-            instance_type: Arc::clone(instance_type),
-            offering: (*offering).clone(),
-        }),
+        Some((instance_type, offering)) => {
+            Ok(Assignment { instance_type: Arc::clone(instance_type), offering: (*offering).clone() })
+        }
         None if refused.is_empty() => Err("its node class selects no MachineDeployment".to_owned()),
         None => Err(refused.join("; ")),
     }
 }
 
 fn wanted(claim: &NodeClaim) -> Result<Requirements, String> {
-    Requirements::from_api(&claim.spec.requirements).map_err(|errors| {
-        errors
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ")
-    })
+    Requirements::from_api(&claim.spec.requirements)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 fn offering<'a>(
@@ -70,10 +59,7 @@ fn offering<'a>(
     requests: &Resources,
     well_known_labels: &BTreeSet<String>,
 ) -> Result<&'a Offering, String> {
-    instance_type
-        .requirements
-        .compatible(wanted, well_known_labels)
-        .map_err(|error| error.to_string())?;
+    instance_type.requirements.compatible(wanted, well_known_labels).map_err(|error| error.to_string())?;
     let allocatable = instance_type.capacity.allocatable(&instance_type.overhead);
     if let Some(short) = requests.shortfall(&allocatable) {
         return Err(Shortfall::message(&short, "it"));
@@ -84,14 +70,9 @@ fn offering<'a>(
         .filter(|offering| offering.unavailable.is_none() && offering.requirements.intersects(wanted).is_ok())
         .min_by_key(|offering| (offering.price.is_none(), offering.price.unwrap_or(Price(0))));
     cheapest.ok_or_else(|| {
-        let reason = instance_type
-            .offerings
-            .iter()
-            .find_map(|offering| offering.unavailable.as_ref());
-        reason.map_or_else(
-            || "no offering meets its requirements".to_owned(),
-            |reason| reason.message.clone(),
-        )
+        let reason = instance_type.offerings.iter().find_map(|offering| offering.unavailable.as_ref());
+        reason
+            .map_or_else(|| "no offering meets its requirements".to_owned(), |reason| reason.message.clone())
     })
 }
 

@@ -24,9 +24,7 @@ use serde_json::{Value, json};
 /// Whether the claim, when it is deleted, leaves its Machine and Node as they are.
 pub fn keeps_machine(claim: &NodeClaim) -> bool {
     let all = claim.metadata.annotations.as_ref();
-    all.and_then(|all| all.get(annotations::RELEASE))
-        .map(String::as_str)
-        == Some("true")
+    all.and_then(|all| all.get(annotations::RELEASE)).map(String::as_str) == Some("true")
 }
 
 /// A merge patch of the metadata alone that puts our finalizer on the claim, or takes it off; None when it is so. A whole update
@@ -49,39 +47,15 @@ pub fn finalizer_patch(claim: &NodeClaim, wanted: bool) -> Option<Value> {
 
 /// Sets the root condition from the three that make it up.
 fn set_ready(all: &mut Vec<Condition>, now: Timestamp, generation: Option<i64>) {
-    let parts = [
-        conditions::LAUNCHED,
-        conditions::REGISTERED,
-        conditions::INITIALIZED,
-    ];
-    let missing: Vec<&str> = parts
-        .iter()
-        .copied()
-        .filter(|part| !condition::is_true(all, part))
-        .collect();
+    let parts = [conditions::LAUNCHED, conditions::REGISTERED, conditions::INITIALIZED];
+    let missing: Vec<&str> = parts.iter().copied().filter(|part| !condition::is_true(all, part)).collect();
     let failed = missing.iter().any(|part| condition::is_false(all, part));
     if missing.is_empty() {
-        condition::set(
-            all,
-            conditions::READY,
-            TRUE,
-            conditions::READY,
-            "",
-            now,
-            generation,
-        );
+        condition::set(all, conditions::READY, TRUE, conditions::READY, "", now, generation);
     } else {
         let status = if failed { FALSE } else { UNKNOWN };
         let message = format!("waiting for {}", missing.join(", "));
-        condition::set(
-            all,
-            conditions::READY,
-            status,
-            "UnhealthyDependents",
-            &message,
-            now,
-            generation,
-        );
+        condition::set(all, conditions::READY, status, "UnhealthyDependents", &message, now, generation);
     }
 }
 

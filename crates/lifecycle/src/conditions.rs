@@ -9,15 +9,9 @@ const LIST_LIMIT: usize = 8192;
 
 /// Status of a root condition: `True` if all its dependents are, `False` if one is, else `Unknown`. Missing is `Unknown`.
 pub(crate) fn root_status(conditions: &[Condition], dependents: &[&str]) -> &'static str {
-    if dependents
-        .iter()
-        .all(|dependent| condition::is_true(conditions, dependent))
-    {
+    if dependents.iter().all(|dependent| condition::is_true(conditions, dependent)) {
         condition::TRUE
-    } else if dependents
-        .iter()
-        .any(|dependent| condition::is_false(conditions, dependent))
-    {
+    } else if dependents.iter().any(|dependent| condition::is_false(conditions, dependent)) {
         condition::FALSE
     } else {
         condition::UNKNOWN
@@ -50,11 +44,7 @@ pub(crate) fn listed(parts: impl IntoIterator<Item = String>) -> String {
         }
         text.push_str(&part);
     }
-    if left_out > 0 {
-        format!("{text}; and {left_out} more")
-    } else {
-        text
-    }
+    if left_out > 0 { format!("{text}; and {left_out} more") } else { text }
 }
 
 #[cfg(test)]

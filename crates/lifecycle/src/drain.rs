@@ -68,11 +68,7 @@ pub fn drain(
     let leaving: Vec<Leaving<'_>> = pods
         .iter()
         .filter(|pod| must_leave(pod, rules, now))
-        .map(|pod| Leaving {
-            pod,
-            treatment: rules.of(pod),
-            reference: reference(pod),
-        })
+        .map(|pod| Leaving { pod, treatment: rules.of(pod), reference: reference(pod) })
         .collect();
     let mut graceful = Vec::new();
     for one in &leaving {
@@ -87,10 +83,7 @@ pub fn drain(
     }
     let groups = Groups::of(&leaving);
     let next = graceful.iter().map(|one| groups.of_pod(one)).min();
-    for one in graceful
-        .iter()
-        .filter(|one| Some(groups.of_pod(one)) == next && !is_terminating(one.pod))
-    {
+    for one in graceful.iter().filter(|one| Some(groups.of_pod(one)) == next && !is_terminating(one.pod)) {
         let protection = protection(one, now);
         let held = protection.clone().or_else(|| budgets.refusal(one.pod));
         drain.held.extend(held.map(|why| (one.reference.clone(), why)));
@@ -115,11 +108,7 @@ pub fn eviction_back_off(refusals: u32) -> SignedDuration {
 
 /// The taint that a node carries while it goes.
 pub fn disrupted_taint() -> Taint {
-    Taint {
-        key: taints::DISRUPTED.to_owned(),
-        value: String::new(),
-        effect: TaintEffect::NoSchedule,
-    }
+    Taint { key: taints::DISRUPTED.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule }
 }
 
 /// Whether a pod must leave before the node may go.
@@ -162,11 +151,8 @@ impl Groups {
     fn of_pod(&self, leaving: &Leaving<'_>) -> Group {
         let (critical, daemon) = (is_critical(leaving.pod), is_daemon(leaving.pod));
         let own = leaving.treatment.order();
-        let order = if daemon {
-            self.0.get(&critical).map_or(own, |greatest| own.max(*greatest))
-        } else {
-            own
-        };
+        let order =
+            if daemon { self.0.get(&critical).map_or(own, |greatest| own.max(*greatest)) } else { own };
         (order, critical, daemon)
     }
 }
@@ -222,10 +208,7 @@ fn is_stuck(pod: &Pod, now: Timestamp) -> bool {
 }
 
 fn is_critical(pod: &Pod) -> bool {
-    let class = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.priority_class_name.as_deref());
+    let class = pod.spec.as_ref().and_then(|spec| spec.priority_class_name.as_deref());
     matches!(class, Some("system-cluster-critical" | "system-node-critical"))
 }
 
@@ -251,24 +234,13 @@ fn do_not_disrupt(pod: &Pod, now: Timestamp) -> bool {
 
 /// The grace period that is left to a pod past its own deadline, at least 1 second; None while it has time.
 fn forced_grace(pod: &Pod, deadline: Timestamp, now: Timestamp) -> Option<i64> {
-    let own = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.termination_grace_period_seconds)
-        .unwrap_or(30);
+    let own = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(30);
     let left = deadline.duration_since(now).as_secs();
     match &pod.metadata.deletion_timestamp {
         // Already leaving, and by the node's deadline at the latest: nothing to shorten.
         Some(deleting) if deleting.0 <= deadline => None,
         // Deleted with the shortest grace period that there is.
-        Some(_)
-            if pod
-                .metadata
-                .deletion_grace_period_seconds
-                .is_some_and(|grace| grace <= 1) =>
-        {
-            None
-        }
+        Some(_) if pod.metadata.deletion_grace_period_seconds.is_some_and(|grace| grace <= 1) => None,
         _ => (left <= own).then_some(left.max(1)),
     }
 }

@@ -93,10 +93,7 @@ fn migrated(claim: &NodeClaim, hash: &str) -> Annotations {
 
 /// Version and, if wanted, hash, as far as they aren't there yet.
 fn changed(present: Option<&Annotations>, hash: &str, with_hash: bool) -> Annotations {
-    let version = (
-        annotations::NODEPOOL_HASH_VERSION,
-        annotations::NODEPOOL_HASH_VERSION_VALUE,
-    );
+    let version = (annotations::NODEPOOL_HASH_VERSION, annotations::NODEPOOL_HASH_VERSION_VALUE);
     let hash = with_hash.then_some((annotations::NODEPOOL_HASH, hash));
     [Some(version), hash]
         .into_iter()
@@ -111,15 +108,11 @@ fn changed(present: Option<&Annotations>, hash: &str, with_hash: bool) -> Annota
 /// "No" while the versions differ or one of the four annotations is missing. Also "no" where the hashes differ only since upstream
 /// tells an empty list or map that is written out (`labels: {}`) from one that is missing: they mean the same.
 pub fn template_changed(pool: &NodePool, claim: &NodeClaim) -> bool {
-    let (of_pool, of_claim) = (
-        pool.metadata.annotations.as_ref(),
-        claim.metadata.annotations.as_ref(),
-    );
+    let (of_pool, of_claim) = (pool.metadata.annotations.as_ref(), claim.metadata.annotations.as_ref());
     let both = |key| Some((value(of_pool, key)?, value(of_claim, key)?));
-    let (Some(versions), Some(hashes)) = (
-        both(annotations::NODEPOOL_HASH_VERSION),
-        both(annotations::NODEPOOL_HASH),
-    ) else {
+    let (Some(versions), Some(hashes)) =
+        (both(annotations::NODEPOOL_HASH_VERSION), both(annotations::NODEPOOL_HASH))
+    else {
         return false;
     };
     if versions.0 != versions.1 || hashes.0 == hashes.1 {
@@ -157,12 +150,7 @@ fn metadata(metadata: &ObjectMetaTemplate, written: WrittenOut) -> Option<u64> {
     if labels.is_none() && annotations.is_none() {
         return None;
     }
-    Some(
-        StructHash::new("ObjectMeta")
-            .field("Labels", labels)
-            .field("Annotations", annotations)
-            .0,
-    )
+    Some(StructHash::new("ObjectMeta").field("Labels", labels).field("Annotations", annotations).0)
 }
 
 fn spec(spec: &NodeClaimTemplateSpec, written: WrittenOut) -> u64 {
@@ -170,32 +158,22 @@ fn spec(spec: &NodeClaimTemplateSpec, written: WrittenOut) -> u64 {
     let grace = grace.map(|period| match duration(period.parse(), &period.0) {
         // `metav1.Duration` is a struct around the number, which as zero is left out.
         Ok(nanoseconds) => {
-            StructHash::new("Duration")
-                .field("Duration", (nanoseconds != 0).then(|| number(nanoseconds)))
-                .0
+            StructHash::new("Duration").field("Duration", (nanoseconds != 0).then(|| number(nanoseconds))).0
         }
         Err(unreadable) => unreadable,
     });
     let expire_after = spec.effective_expire_after();
     let expire_after =
-        expire_after
-            .parse()
-            .transpose()
-            .map(|parsed| match duration(parsed, &expire_after.0) {
-                // Here the struct holds a pointer to the number, so that zero is not left out.
-                Ok(nanoseconds) => {
-                    StructHash::new("NillableDuration")
-                        .field("Duration", Some(number(nanoseconds)))
-                        .0
-                }
-                Err(unreadable) => unreadable,
-            });
+        expire_after.parse().transpose().map(|parsed| match duration(parsed, &expire_after.0) {
+            // Here the struct holds a pointer to the number, so that zero is not left out.
+            Ok(nanoseconds) => {
+                StructHash::new("NillableDuration").field("Duration", Some(number(nanoseconds))).0
+            }
+            Err(unreadable) => unreadable,
+        });
     StructHash::new("NodeClaimTemplateSpec")
         .field("Taints", taints(&spec.taints, written & TAINTS != 0))
-        .field(
-            "StartupTaints",
-            taints(&spec.startup_taints, written & STARTUP_TAINTS != 0),
-        )
+        .field("StartupTaints", taints(&spec.startup_taints, written & STARTUP_TAINTS != 0))
         .field("NodeClassRef", Some(node_class_ref(&spec.node_class_ref)))
         .field("TerminationGracePeriod", grace)
         .field("ExpireAfter", expire_after)
@@ -212,9 +190,7 @@ fn node_class_ref(reference: &NodeClassReference) -> u64 {
 
 /// Nanoseconds, or the hash of what can't be read.
 fn duration(parsed: Result<SignedDuration, DurationError>, text: &str) -> Result<i64, u64> {
-    let nanoseconds = parsed
-        .ok()
-        .and_then(|parsed| i64::try_from(parsed.as_nanos()).ok());
+    let nanoseconds = parsed.ok().and_then(|parsed| i64::try_from(parsed.as_nanos()).ok());
     nanoseconds.ok_or_else(|| fnv(text.as_bytes()))
 }
 
@@ -249,9 +225,7 @@ fn time(time: Timestamp) -> u64 {
 }
 
 fn map(map: &BTreeMap<String, String>, written: bool) -> Option<u64> {
-    let entries = map
-        .iter()
-        .map(|(key, value)| ordered(fnv(key.as_bytes()), fnv(value.as_bytes())));
+    let entries = map.iter().map(|(key, value)| ordered(fnv(key.as_bytes()), fnv(value.as_bytes())));
     let set = entries.fold(0, |set, entry| set ^ entry);
     (written || !map.is_empty()).then(|| finished(set))
 }
@@ -274,9 +248,7 @@ impl StructHash {
 
     /// Adds a field, unless its value is Go's zero value.
     fn field(self, name: &str, value: Option<u64>) -> Self {
-        value.map_or(Self(self.0), |value| {
-            Self(finished(self.0 ^ ordered(fnv(name.as_bytes()), value)))
-        })
+        value.map_or(Self(self.0), |value| Self(finished(self.0 ^ ordered(fnv(name.as_bytes()), value))))
     }
 }
 
@@ -292,9 +264,9 @@ fn finished(set: u64) -> u64 {
 
 /// FNV-1 (not FNV-1a) of 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)
-    })
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte))
 }
 
 #[cfg(test)]

@@ -70,20 +70,34 @@ impl Checker<'_> {
         let ledger = annotation(metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
         let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
         let machines = || {
-            world.machines.iter().filter(|machine| crate::ledger::MachineView::machine_deployment(machine).as_ref() == Some(&own))
+            world.machines.iter().filter(|machine| {
+                crate::ledger::MachineView::machine_deployment(machine).as_ref() == Some(&own)
+            })
         };
         let live = machines().filter(|machine| machine.metadata.deletion_timestamp.is_none()).count();
         let live = i64::try_from(live).unwrap_or(i64::MAX);
         if live != replicas {
-            self.report("MachineDeployment", metadata, format!("{replicas} replicas, but {live} Machines that are not going"));
+            self.report(
+                "MachineDeployment",
+                metadata,
+                format!("{replicas} replicas, but {live} Machines that are not going"),
+            );
         }
         if ledger.len() > replicas {
-            self.report("MachineDeployment", metadata, format!("{} claims in the ledger, but {replicas} replicas", ledger.len()));
+            self.report(
+                "MachineDeployment",
+                metadata,
+                format!("{} claims in the ledger, but {replicas} replicas", ledger.len()),
+            );
         }
         for entry in ledger.iter() {
             let claims = world.claims.iter().filter(|claim| Entry::of(claim) == *entry).count();
             if claims != 1 {
-                self.report("MachineDeployment", metadata, format!("ledger entry {entry} has {claims} claims"));
+                self.report(
+                    "MachineDeployment",
+                    metadata,
+                    format!("ledger entry {entry} has {claims} claims"),
+                );
             }
         }
         let sets: i64 = world
@@ -91,12 +105,17 @@ impl Checker<'_> {
             .iter()
             .filter(|set| {
                 let owner = karpenter_capi_api::capi::owner_of_kind(&set.metadata, "MachineDeployment");
-                set.metadata.namespace == metadata.namespace && owner.map(|owner| &owner.name) == metadata.name.as_ref()
+                set.metadata.namespace == metadata.namespace
+                    && owner.map(|owner| &owner.name) == metadata.name.as_ref()
             })
             .map(|set| i64::from(set.spec.replicas.unwrap_or_default()))
             .sum();
         if sets != replicas {
-            self.report("MachineDeployment", metadata, format!("{replicas} replicas, but its MachineSets want {sets}"));
+            self.report(
+                "MachineDeployment",
+                metadata,
+                format!("{replicas} replicas, but its MachineSets want {sets}"),
+            );
         }
         if annotation(metadata, annotations::PAUSE_FOR).is_some() {
             self.report("MachineDeployment", metadata, "our own pause was left behind");
@@ -122,7 +141,11 @@ impl Checker<'_> {
                 self.report("Machine", metadata, format!("claim {owner} does not name it"));
             }
             Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
-                let marks = [annotations::EXCLUDE_NODE_DRAINING, annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH, annotations::DELETE_MACHINE];
+                let marks = [
+                    annotations::EXCLUDE_NODE_DRAINING,
+                    annotations::EXCLUDE_WAIT_FOR_NODE_VOLUME_DETACH,
+                    annotations::DELETE_MACHINE,
+                ];
                 for mark in marks.into_iter().filter(|mark| annotation(metadata, mark).is_some()) {
                     self.report("Machine", metadata, format!("marked with {mark}, but its claim stays"));
                 }
@@ -139,17 +162,27 @@ impl Checker<'_> {
         let ledgers: Vec<NamespacedName> = world
             .machine_deployments
             .iter()
-            .filter(|deployment| annotation(&deployment.metadata, annotations::CLAIMS).is_some_and(|text| Ledger::parse(text).contains(&entry)))
+            .filter(|deployment| {
+                annotation(&deployment.metadata, annotations::CLAIMS)
+                    .is_some_and(|text| Ledger::parse(text).contains(&entry))
+            })
             .map(|deployment| name(&deployment.metadata))
             .collect();
         let assigned = crate::ledger::assigned(claim);
         if ledgers.len() > 1 || ledgers.first().is_some_and(|only| Some(only) != assigned.as_ref()) {
-            self.report("NodeClaim", metadata, "stands in the ledger of a MachineDeployment that it is not assigned to");
+            self.report(
+                "NodeClaim",
+                metadata,
+                "stands in the ledger of a MachineDeployment that it is not assigned to",
+            );
         }
         if ledgers.is_empty() {
             self.report("NodeClaim", metadata, "stands in no ledger");
         }
-        let holding = world.machines.iter().filter(|machine| annotation(&machine.metadata, annotations::NODECLAIM) == Some(&reference));
+        let holding = world
+            .machines
+            .iter()
+            .filter(|machine| annotation(&machine.metadata, annotations::NODECLAIM) == Some(&reference));
         if holding.count() > 1 {
             self.report("NodeClaim", metadata, "more than one Machine");
         }
@@ -163,13 +196,18 @@ impl Checker<'_> {
     fn node(&mut self, node: &Node) {
         let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
         let claim = self.world.claims.iter().find(|claim| {
-            provider_id.is_some() && claim.status.as_ref().and_then(|status| status.provider_id.as_ref()) == provider_id
+            provider_id.is_some()
+                && claim.status.as_ref().and_then(|status| status.provider_id.as_ref()) == provider_id
         });
-        let has_finalizer = node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
+        let has_finalizer =
+            node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
         let ours: BTreeMap<&str, bool> = [
             ("the disruption taint", node::is_disrupted(node)),
             ("our finalizer", has_finalizer),
-            ("the label that keeps load balancers away", label(&node.metadata, labels::EXCLUDE_BALANCERS) == Some("karpenter")),
+            (
+                "the label that keeps load balancers away",
+                label(&node.metadata, labels::EXCLUDE_BALANCERS) == Some("karpenter"),
+            ),
         ]
         .into();
         for (mark, present) in ours {
@@ -193,7 +231,10 @@ fn label<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
 }
 
 fn name(metadata: &ObjectMeta) -> NamespacedName {
-    NamespacedName::new(metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    NamespacedName::new(
+        metadata.namespace.clone().unwrap_or_default(),
+        metadata.name.clone().unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]

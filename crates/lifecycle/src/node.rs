@@ -40,23 +40,11 @@ pub fn registered(claim: &NodeClaim, node: &Node) -> Option<NodeChange> {
         .filter(|(key, _)| !OF_THE_CLAIM.contains(&key.as_str()) && key != LAST_APPLIED);
 
     let mut metadata = Map::new();
-    changed(
-        &mut metadata,
-        "labels",
-        node.metadata.labels.as_ref(),
-        wanted_labels,
-    );
-    changed(
-        &mut metadata,
-        "annotations",
-        node.metadata.annotations.as_ref(),
-        wanted_annotations,
-    );
+    changed(&mut metadata, "labels", node.metadata.labels.as_ref(), wanted_labels);
+    changed(&mut metadata, "annotations", node.metadata.annotations.as_ref(), wanted_annotations);
     let mut finalizers = node.metadata.finalizers.clone().unwrap_or_default();
     if node.metadata.deletion_timestamp.is_none()
-        && !finalizers
-            .iter()
-            .any(|finalizer| finalizer == finalizers::TERMINATION)
+        && !finalizers.iter().any(|finalizer| finalizer == finalizers::TERMINATION)
     {
         finalizers.push(finalizers::TERMINATION.to_owned());
         metadata.insert("finalizers".to_owned(), json!(finalizers));
@@ -102,20 +90,12 @@ pub fn released(node: &Node) -> Option<NodeChange> {
 pub fn left_behind(node: &Node) -> Option<NodeChange> {
     let mut metadata = Map::new();
     let mut labels = ours(node.metadata.labels.as_ref());
-    if node
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|all| all.get(labels::EXCLUDE_BALANCERS))
-        .map(String::as_str)
+    if node.metadata.labels.as_ref().and_then(|all| all.get(labels::EXCLUDE_BALANCERS)).map(String::as_str)
         == Some("karpenter")
     {
         labels.insert(labels::EXCLUDE_BALANCERS.to_owned(), Value::Null);
     }
-    for (field, keys) in [
-        ("labels", labels),
-        ("annotations", ours(node.metadata.annotations.as_ref())),
-    ] {
+    for (field, keys) in [("labels", labels), ("annotations", ours(node.metadata.annotations.as_ref()))] {
         if !keys.is_empty() {
             metadata.insert(field.to_owned(), Value::Object(keys));
         }
@@ -143,9 +123,7 @@ fn ours(keys: Option<&std::collections::BTreeMap<String, String>>) -> Map<String
 
 fn is_ours(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
-    [KARPENTER_GROUP, GROUP]
-        .iter()
-        .any(|group| prefix == *group || prefix.ends_with(&format!(".{group}")))
+    [KARPENTER_GROUP, GROUP].iter().any(|group| prefix == *group || prefix.ends_with(&format!(".{group}")))
 }
 
 /// Whether the Node carries the disruption taint.
@@ -155,62 +133,37 @@ pub fn is_disrupted(node: &Node) -> bool {
 
 /// Since when nobody hears from the Node's kubelet: its condition Ready is Unknown.
 pub fn unreachable_since(node: &Node) -> Option<Timestamp> {
-    let mut conditions = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "Unknown")?;
     ready.last_transition_time.as_ref().map(|time| time.0)
 }
 
 /// Whether registration has been written to this Node. A Node that was deleted and made anew by its kubelet has lost it.
 pub fn is_registered(node: &Node) -> bool {
-    node.metadata
-        .labels
-        .as_ref()
-        .and_then(|all| all.get(labels::REGISTERED))
-        .map(String::as_str)
+    node.metadata.labels.as_ref().and_then(|all| all.get(labels::REGISTERED)).map(String::as_str)
         == Some("true")
 }
 
 /// Whether the Node reports Ready.
 pub fn is_ready(node: &Node) -> bool {
-    let conditions = node
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    conditions
-        .into_iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 /// The Node's taints.
 pub(crate) fn taints_of(node: &Node) -> Vec<Taint> {
-    node.spec
-        .as_ref()
-        .and_then(|spec| spec.taints.clone())
-        .unwrap_or_default()
+    node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default()
 }
 
 /// The list with the claim's taints and without the unregistered one; None when it is as wanted.
 fn with_claim_taints(claim: &NodeClaim, node: &Node) -> Option<Vec<Taint>> {
     let present = taints_of(node);
-    let mut wanted: Vec<Taint> = present
-        .iter()
-        .filter(|taint| taint.key != taints::UNREGISTERED)
-        .cloned()
-        .collect();
-    let synced = node
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(labels::DO_NOT_SYNC_TAINTS));
+    let mut wanted: Vec<Taint> =
+        present.iter().filter(|taint| taint.key != taints::UNREGISTERED).cloned().collect();
+    let synced = node.metadata.labels.as_ref().and_then(|labels| labels.get(labels::DO_NOT_SYNC_TAINTS));
     if synced.map(String::as_str) != Some("true") {
         for taint in claim.spec.taints.iter().chain(&claim.spec.startup_taints) {
-            if !wanted
-                .iter()
-                .any(|other| other.key == taint.key && other.effect == taint.effect)
-            {
+            if !wanted.iter().any(|other| other.key == taint.key && other.effect == taint.effect) {
                 wanted.push(taint.clone());
             }
         }
@@ -219,11 +172,7 @@ fn with_claim_taints(claim: &NodeClaim, node: &Node) -> Option<Vec<Taint>> {
 }
 
 fn taint(key: &str, effect: &str) -> Taint {
-    Taint {
-        key: key.to_owned(),
-        effect: effect.to_owned(),
-        ..Taint::default()
-    }
+    Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() }
 }
 
 /// Adds to `metadata` what of `wanted` isn't there.
@@ -247,18 +196,12 @@ fn change(node: &Node, mut metadata: Map<String, Value>, taints: Option<Vec<Tain
     if metadata.is_empty() && taints.is_none() {
         return None;
     }
-    metadata.insert(
-        "resourceVersion".to_owned(),
-        json!(node.metadata.resource_version),
-    );
+    metadata.insert("resourceVersion".to_owned(), json!(node.metadata.resource_version));
     let mut patch = json!({ "metadata": metadata });
     if let Some(taints) = taints {
         patch["spec"] = json!({ "taints": taints });
     }
-    Some(NodeChange {
-        node: node.metadata.name.clone().unwrap_or_default(),
-        patch,
-    })
+    Some(NodeChange { node: node.metadata.name.clone().unwrap_or_default(), patch })
 }
 
 #[cfg(test)]

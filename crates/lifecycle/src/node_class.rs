@@ -21,10 +21,7 @@ pub const WARNING_LIMIT: usize = 200;
 const NODE_CLASS_VALIDATION_FAILED: &str = "NodeClassValidationFailed";
 
 /// What `Ready` depends on, the causes first.
-const DEPENDENTS: [&str; 2] = [
-    conditions::VALIDATION_SUCCEEDED,
-    conditions::MACHINE_DEPLOYMENTS_READY,
-];
+const DEPENDENTS: [&str; 2] = [conditions::VALIDATION_SUCCEEDED, conditions::MACHINE_DEPLOYMENTS_READY];
 
 /// Reasons that pass by themselves or were meant to be for a while (a pause may be our own, while a Machine is given back). A
 /// MachineDeployment that is unavailable for one of them keeps its class usable: else a full class would be a broken one.
@@ -70,12 +67,8 @@ pub fn finalizer<'a>(
     class: &ClusterAPINodeClass,
     claims: impl IntoIterator<Item = &'a NodeClaim>,
 ) -> Finalizer {
-    let held = class
-        .metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|finalizer| finalizer == finalizers::NODE_CLASS);
+    let held =
+        class.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::NODE_CLASS);
     if class.metadata.deletion_timestamp.is_none() {
         return if held { Finalizer::Keep } else { Finalizer::Add };
     }
@@ -131,15 +124,7 @@ pub fn desired_status(
     }
     let ready = root(&status.conditions);
     let (reason, message) = (&ready.reason, &ready.message);
-    condition::set(
-        &mut status.conditions,
-        conditions::READY,
-        ready.status,
-        reason,
-        message,
-        now,
-        generation,
-    );
+    condition::set(&mut status.conditions, conditions::READY, ready.status, reason, message, now, generation);
     (class.status.is_none() || status != present).then_some(status)
 }
 
@@ -152,11 +137,7 @@ struct State {
 
 impl State {
     fn new(status: &'static str, reason: &str, message: String) -> Self {
-        Self {
-            status,
-            reason: reason.to_owned(),
-            message,
-        }
+        Self { status, reason: reason.to_owned(), message }
     }
 }
 
@@ -198,24 +179,14 @@ fn usable(validation: &State, deployments: &[MachineDeploymentStatus]) -> State 
 }
 
 fn passes(deployment: &MachineDeploymentStatus) -> bool {
-    PASSING
-        .iter()
-        .any(|code| deployment.reason.as_deref() == Some(code.as_str()))
+    PASSING.iter().any(|code| deployment.reason.as_deref() == Some(code.as_str()))
 }
 
 /// `namespace/name: Reason: message`, as far as they are known.
 fn why_unavailable(deployment: &MachineDeploymentStatus) -> String {
-    let parts = [
-        Some(&deployment.name),
-        deployment.reason.as_ref(),
-        deployment.message.as_ref(),
-    ];
-    let parts: Vec<&str> = parts
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .filter(|part| !part.is_empty())
-        .collect();
+    let parts = [Some(&deployment.name), deployment.reason.as_ref(), deployment.message.as_ref()];
+    let parts: Vec<&str> =
+        parts.into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty()).collect();
     parts.join(": ")
 }
 
@@ -224,14 +195,9 @@ fn root(all: &[Condition]) -> State {
         .iter()
         .filter_map(|dependent| condition::find(all, dependent))
         .find(|condition| condition.status != condition::TRUE);
-    let (reason, message) = unhealthy.map_or_else(Default::default, |condition| {
-        (condition.reason.clone(), condition.message.clone())
-    });
-    State {
-        status: root_status(all, &DEPENDENTS),
-        reason,
-        message,
-    }
+    let (reason, message) = unhealthy
+        .map_or_else(Default::default, |condition| (condition.reason.clone(), condition.message.clone()));
+    State { status: root_status(all, &DEPENDENTS), reason, message }
 }
 
 /// By name, each name once (it is the key of the list).
@@ -257,10 +223,7 @@ fn warnings(class: &ClusterAPINodeClass, observed: &[Warning]) -> Vec<Warning> {
     }
     if left_out > 0 {
         warnings.push(Warning {
-            object: format!(
-                "ClusterAPINodeClass {}",
-                class.metadata.name.as_deref().unwrap_or_default()
-            ),
+            object: format!("ClusterAPINodeClass {}", class.metadata.name.as_deref().unwrap_or_default()),
             message: format!(
                 "{left_out} more warnings are not listed here; each is an Event on its MachineDeployment"
             ),

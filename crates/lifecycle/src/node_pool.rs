@@ -56,21 +56,9 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
     let mut status = present.clone();
     let generation = pool.metadata.generation;
     let set = |conditions: &mut Vec<Condition>, type_: &str, state: &State| {
-        condition::set(
-            conditions,
-            type_,
-            state.status,
-            state.reason,
-            &state.message,
-            now,
-            generation,
-        );
+        condition::set(conditions, type_, state.status, state.reason, &state.message, now, generation);
     };
-    set(
-        &mut status.conditions,
-        conditions::VALIDATION_SUCCEEDED,
-        &validation(observed.errors),
-    );
+    set(&mut status.conditions, conditions::VALIDATION_SUCCEEDED, &validation(observed.errors));
     set(
         &mut status.conditions,
         conditions::NODE_CLASS_READY,
@@ -78,16 +66,10 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
     );
     if let Some(class) = observed.node_class {
         if is_changed(pool, class) {
-            set(
-                &mut status.conditions,
-                conditions::NODE_REGISTRATION_HEALTHY,
-                &awaiting(),
-            );
+            set(&mut status.conditions, conditions::NODE_REGISTRATION_HEALTHY, &awaiting());
         }
         status.node_class_observed_generation = class.metadata.generation;
-        observed
-            .registrations
-            .tell(&mut status.conditions, now, generation);
+        observed.registrations.tell(&mut status.conditions, now, generation);
     }
     let ready = root(&status.conditions);
     set(&mut status.conditions, conditions::READY, &ready);
@@ -116,39 +98,24 @@ struct State {
 impl State {
     /// True, with the condition's type as its reason.
     fn yes() -> Self {
-        Self {
-            status: condition::TRUE,
-            reason: "",
-            message: String::new(),
-        }
+        Self { status: condition::TRUE, reason: "", message: String::new() }
     }
 
     fn no(reason: &'static str, message: String) -> Self {
-        Self {
-            status: condition::FALSE,
-            reason,
-            message,
-        }
+        Self { status: condition::FALSE, reason, message }
     }
 }
 
 fn awaiting() -> State {
     let message = "object is awaiting reconciliation".to_owned();
-    State {
-        status: condition::UNKNOWN,
-        reason: AWAITING_RECONCILIATION,
-        message,
-    }
+    State { status: condition::UNKNOWN, reason: AWAITING_RECONCILIATION, message }
 }
 
 fn validation(errors: &[FieldError]) -> State {
     if errors.is_empty() {
         return State::yes();
     }
-    State::no(
-        reasons::NODE_POOL_VALIDATION_FAILED,
-        listed(errors.iter().map(ToString::to_string)),
-    )
+    State::no(reasons::NODE_POOL_VALIDATION_FAILED, listed(errors.iter().map(ToString::to_string)))
 }
 
 fn node_class(name: &str, class: Option<&ClusterAPINodeClass>) -> State {
@@ -161,23 +128,14 @@ fn node_class(name: &str, class: Option<&ClusterAPINodeClass>) -> State {
         );
     };
     if class.metadata.deletion_timestamp.is_some() {
-        return State::no(
-            NODE_CLASS_TERMINATING,
-            format!("ClusterAPINodeClass {name:?} is being deleted"),
-        );
+        return State::no(NODE_CLASS_TERMINATING, format!("ClusterAPINodeClass {name:?} is being deleted"));
     }
-    let of_class = class
-        .status
-        .as_ref()
-        .and_then(|status| condition::find(&status.conditions, conditions::READY));
+    let of_class =
+        class.status.as_ref().and_then(|status| condition::find(&status.conditions, conditions::READY));
     match of_class {
         Some(ready) if ready.status == condition::TRUE => State::yes(),
         Some(ready) if ready.status == condition::FALSE => {
-            let why = if ready.message.is_empty() {
-                &ready.reason
-            } else {
-                &ready.message
-            };
+            let why = if ready.message.is_empty() { &ready.reason } else { &ready.message };
             State::no(
                 reasons::NODE_CLASS_NOT_READY,
                 format!("ClusterAPINodeClass {name:?} isn't ready: {}", clipped(why)),
@@ -199,18 +157,12 @@ fn root(all: &[Condition]) -> State {
         .filter(|condition| condition.status != condition::TRUE)
         .collect();
     unhealthy.sort_by_key(|condition| std::cmp::Reverse(condition.last_transition_time.0));
-    let told: Vec<String> = unhealthy
-        .iter()
-        .map(|condition| format!("{}={}", condition.type_, condition.status))
-        .collect();
+    let told: Vec<String> =
+        unhealthy.iter().map(|condition| format!("{}={}", condition.type_, condition.status)).collect();
     match root_status(all, &DEPENDENTS) {
         condition::TRUE => State::yes(),
         condition::FALSE => State::no(UNHEALTHY_DEPENDENTS, told.join(", ")),
-        status => State {
-            status,
-            reason: RECONCILING_DEPENDENTS,
-            message: told.join(", "),
-        },
+        status => State { status, reason: RECONCILING_DEPENDENTS, message: told.join(", ") },
     }
 }
 

@@ -22,9 +22,8 @@ pub enum Recognition {
 pub fn recognize(recorded: Option<&str>, actual: &str, machines_carry_claims: bool) -> Recognition {
     match recorded {
         Some(recorded) if recorded == actual => Recognition::Known,
-        Some(WORKLOAD_UID_ACCEPT) => Recognition::Record(actual.to_owned()),
         None if machines_carry_claims => Recognition::Unrecorded,
-        None => Recognition::Record(actual.to_owned()),
+        None | Some(WORKLOAD_UID_ACCEPT) => Recognition::Record(actual.to_owned()),
         Some(recorded) => Recognition::Foreign(format!(
             "the workload cluster (UID {actual}) is not the one that this Cluster's Machines belong to (UID {recorded}); check the \
              kubeconfig, or set the annotation {WORKLOAD_UID} of the Cluster to {WORKLOAD_UID_ACCEPT:?} if the cluster was made anew"

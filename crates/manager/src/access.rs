@@ -82,12 +82,7 @@ impl Access {
         // The client would try answers 429 and 503 again for minutes. An eviction that a disruption budget refuses is a 429, and the
         // caller has to know of it at once; every caller backs off by itself.
         config.default_retry = false;
-        Ok(Self {
-            role,
-            origin,
-            config,
-            fingerprint,
-        })
+        Ok(Self { role, origin, config, fingerprint })
     }
 
     /// Whether the kubeconfig, or a file that it names, isn't any longer what it was when it was read. The pod's own access never
@@ -122,10 +117,7 @@ impl Access {
     pub(crate) fn fenced_client(&self, limits: Limits, fence: Fence) -> Result<Client, AccessError> {
         let builder = ClientBuilder::try_from(self.config.clone()).map_err(|error| self.no_client(&error))?;
         // The limit outside: what has waited for its turn is held against the fence when it really goes out.
-        Ok(builder
-            .with_layer(&FenceLayer(fence))
-            .with_layer(&limits.layer())
-            .build())
+        Ok(builder.with_layer(&FenceLayer(fence)).with_layer(&limits.layer()).build())
     }
 
     fn no_client(&self, error: &kube::Error) -> AccessError {

@@ -26,9 +26,7 @@ impl Point {
     pub(crate) fn passed(self) {
         let Some(write) = self.0 else { return };
         tracing::info!("write {write}");
-        let limit = std::env::var(AFTER_WRITES)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok());
+        let limit = std::env::var(AFTER_WRITES).ok().and_then(|text| text.parse::<u64>().ok());
         if limit.is_some_and(|limit| WRITES.fetch_add(1, Ordering::SeqCst) + 1 == limit) {
             tracing::error!("crash point after {write}");
             let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

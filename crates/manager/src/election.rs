@@ -93,12 +93,7 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     pub(crate) fn new(identity: String, timing: Timing) -> Self {
-        Self {
-            identity,
-            timing,
-            seen: None,
-            renewed: None,
-        }
+        Self { identity, timing, seen: None, renewed: None }
     }
 
     pub(crate) fn identity(&self) -> &str {
@@ -134,26 +129,16 @@ impl Candidate {
         let over = lease.version.clone();
         self.seen = Some((lease, since));
         if record.holder.is_empty() || record.holder == self.identity {
-            return Step::Write {
-                over,
-                record: self.claim(Some(&record), now),
-            };
+            return Step::Write { over, record: self.claim(Some(&record), now) };
         }
         if self.renewed.take().is_some() {
-            return Step::Deposed {
-                holder: record.holder,
-            };
+            return Step::Deposed { holder: record.holder };
         }
         let duration = record.duration.unwrap_or(self.timing.lease);
         if now.instant < since + duration {
-            return Step::Wait {
-                holder: record.holder,
-            };
+            return Step::Wait { holder: record.holder };
         }
-        Step::Write {
-            over,
-            record: self.claim(Some(&record), now),
-        }
+        Step::Write { over, record: self.claim(Some(&record), now) }
     }
 
     /// A write that was decided on has succeeded; `started` is a time before it was sent.

@@ -68,10 +68,7 @@ impl<S> Layer<S> for FenceLayer {
     type Service = Fenced<S>;
 
     fn layer(&self, inner: S) -> Fenced<S> {
-        Fenced {
-            inner,
-            fence: self.0.clone(),
-        }
+        Fenced { inner, fence: self.0.clone() }
     }
 }
 
@@ -171,26 +168,14 @@ mod tests {
         let sent = Arc::new(AtomicUsize::new(0));
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::ZERO, sent.clone()));
-        assert!(
-            client
-                .call(request(Method::PATCH))
-                .await
-                .unwrap_err()
-                .is::<NotLeading>()
-        );
+        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
         assert!(client.call(request(Method::GET)).await.is_ok());
         end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(client.call(request(method)).await.is_ok());
         }
         end.send_replace(Some(Instant::now()));
-        assert!(
-            client
-                .call(request(Method::DELETE))
-                .await
-                .unwrap_err()
-                .is::<NotLeading>()
-        );
+        assert!(client.call(request(Method::DELETE)).await.unwrap_err().is::<NotLeading>());
         assert_eq!(sent.load(Ordering::SeqCst), 5);
     }
 
@@ -199,13 +184,7 @@ mod tests {
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::from_hours(1), Arc::default()));
         end.send_replace(Some(Instant::now() + Duration::from_millis(200)));
-        assert!(
-            client
-                .call(request(Method::PATCH))
-                .await
-                .unwrap_err()
-                .is::<NotLeading>()
-        );
+        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
     }
 
     #[tokio::test]

@@ -32,13 +32,9 @@ fn filter(level: LogLevel, refinement: &str) -> anyhow::Result<EnvFilter> {
         LogLevel::Warn => "warn,kube_client::client::builder=off",
         LogLevel::Error => "error,kube_client::client::builder=off",
     };
-    EnvFilter::builder()
-        .parse(format!("{base},{refinement}"))
-        .with_context(|| {
-            format!(
-                "RUST_LOG={refinement:?} can't be read; write it like karpenter_capi_manager=debug,kube=info"
-            )
-        })
+    EnvFilter::builder().parse(format!("{base},{refinement}")).with_context(|| {
+        format!("RUST_LOG={refinement:?} can't be read; write it like karpenter_capi_manager=debug,kube=info")
+    })
 }
 
 fn writer(LogOutputs(outputs): &LogOutputs) -> BoxMakeWriter {
@@ -64,9 +60,7 @@ mod tests {
 
     #[test]
     fn a_refinement_is_stronger_than_the_level() {
-        let text = filter(LogLevel::Info, "karpenter_capi_manager=trace")
-            .unwrap()
-            .to_string();
+        let text = filter(LogLevel::Info, "karpenter_capi_manager=trace").unwrap().to_string();
         assert!(text.contains("karpenter_capi_manager=trace"), "{text}");
         assert!(text.contains("info"), "{text}");
     }
@@ -74,18 +68,12 @@ mod tests {
     #[test]
     fn a_refinement_that_cannot_be_read_is_named() {
         let error = filter(LogLevel::Info, "karpenter=loud").unwrap_err().to_string();
-        assert!(
-            error.contains("RUST_LOG") && error.contains("karpenter=loud"),
-            "{error}"
-        );
+        assert!(error.contains("RUST_LOG") && error.contains("karpenter=loud"), "{error}");
     }
 
     #[test]
     fn debug_lines_are_of_ours_only() {
         let text = filter(LogLevel::Debug, "").unwrap().to_string();
-        assert!(
-            text.contains("karpenter_capi=debug") && !text.contains("kube_client=debug"),
-            "{text}"
-        );
+        assert!(text.contains("karpenter_capi=debug") && !text.contains("kube_client=debug"), "{text}");
     }
 }

@@ -24,12 +24,7 @@ const COMPATIBILITY: &str = "Accepted for compatibility with Karpenter, without 
 
 /// A Karpenter for Cluster API: watches pods that find no place and scales MachineDeployments for them.
 #[derive(Debug, Parser)]
-#[command(
-    name = "karpenter-capi-manager",
-    version,
-    args_override_self = true,
-    max_term_width = 120
-)]
+#[command(name = "karpenter-capi-manager", version, args_override_self = true, max_term_width = 120)]
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) clusters: ClusterOptions,
@@ -132,20 +127,10 @@ pub(crate) struct ServingOptions {
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LoggingOptions {
     /// The least important lines that are written; the variable `RUST_LOG` refines it for single modules
-    #[arg(
-        long = "log-level",
-        env = "LOG_LEVEL",
-        value_name = "LEVEL",
-        default_value = "info"
-    )]
+    #[arg(long = "log-level", env = "LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     pub(crate) level: LogLevel,
     /// For people or for programs
-    #[arg(
-        long = "log-format",
-        env = "LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "text"
-    )]
+    #[arg(long = "log-format", env = "LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
     pub(crate) format: LogFormat,
     /// stdout, stderr or both, separated by a comma
     #[arg(
@@ -168,20 +153,10 @@ pub(crate) struct BehaviourOptions {
     #[arg(long, env = "BATCH_MAX_DURATION", value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(crate) batch_max_duration: Duration,
     /// Whether pods' preferences count as long as something fits them
-    #[arg(
-        long,
-        env = "PREFERENCE_POLICY",
-        value_name = "POLICY",
-        default_value = "Respect"
-    )]
+    #[arg(long, env = "PREFERENCE_POLICY", value_name = "POLICY", default_value = "Respect")]
     pub(crate) preference_policy: Preferences,
     /// Whether minValues of a NodePool may be undercut
-    #[arg(
-        long,
-        env = "MIN_VALUES_POLICY",
-        value_name = "POLICY",
-        default_value = "Strict"
-    )]
+    #[arg(long, env = "MIN_VALUES_POLICY", value_name = "POLICY", default_value = "Strict")]
     pub(crate) min_values_policy: MinValues,
     /// Processor time that this process may expect, in thousandths of a core; it sets how much is done at once. 0 and less: 1000
     #[arg(
@@ -216,12 +191,7 @@ pub(crate) struct CompatibilityOptions {
     #[arg(long, env = "MEMORY_LIMIT", value_name = "BYTES", default_value_t = -1, allow_negative_numbers = true)]
     pub(crate) memory_limit: i64,
     /// Where errors of the logger itself go
-    #[arg(
-        long,
-        env = "LOG_ERROR_OUTPUT_PATHS",
-        value_name = "OUTPUTS",
-        default_value = "stderr"
-    )]
+    #[arg(long, env = "LOG_ERROR_OUTPUT_PATHS", value_name = "OUTPUTS", default_value = "stderr")]
     pub(crate) log_error_output_paths: String,
     /// Pods that ask for dynamic resources are passed over
     #[arg(long, env = "IGNORE_DRA_REQUESTS", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
@@ -267,10 +237,7 @@ impl ClusterOptions {
         let own = self.cluster_api_kubeconfig.clone();
         let shared = self.cluster_api_context.as_ref().and(self.kubeconfig.clone());
         let context = self.cluster_api_context.clone();
-        Some(Place {
-            path: own.or(shared)?,
-            context,
-        })
+        Some(Place { path: own.or(shared)?, context })
     }
 }
 
@@ -332,11 +299,7 @@ impl Options {
                 serving.metrics_port
             ));
         }
-        if let Some(message) = self
-            .election
-            .contradiction()
-            .or_else(|| self.clusters.contradiction())
-        {
+        if let Some(message) = self.election.contradiction().or_else(|| self.clusters.contradiction()) {
             return Some(message);
         }
         if !self.compatibility.scheduler_config.trim().is_empty() {
@@ -371,10 +334,7 @@ impl Options {
 
     /// [`BehaviourOptions::cpu_requests`] with its default for what can't be.
     pub(crate) fn cpu_requests_millicores(&self) -> u32 {
-        u32::try_from(self.behaviour.cpu_requests)
-            .ok()
-            .filter(|millicores| *millicores > 0)
-            .unwrap_or(1000)
+        u32::try_from(self.behaviour.cpu_requests).ok().filter(|millicores| *millicores > 0).unwrap_or(1000)
     }
 }
 

@@ -18,10 +18,8 @@ const ATTEMPT: Duration = Duration::from_secs(15);
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// Kinds of ours: group and version, and plural names.
-const OURS: [(&str, &str, &[&str]); 2] = [
-    (KARPENTER_GROUP, "v1", &["nodepools", "nodeclaims"]),
-    (GROUP, "v1alpha1", &["clusterapinodeclasses"]),
-];
+const OURS: [(&str, &str, &[&str]); 2] =
+    [(KARPENTER_GROUP, "v1", &["nodepools", "nodeclaims"]), (GROUP, "v1alpha1", &["clusterapinodeclasses"])];
 /// Kinds of Cluster API.
 const THEIRS: &[&str] = &["clusters", "machinedeployments", "machinesets", "machines"];
 
@@ -50,11 +48,7 @@ pub(crate) enum Missing {
     /// Cluster API is served, but not all of it.
     TheirKinds { place: String, kinds: Vec<String> },
     /// There is no such Cluster.
-    Cluster {
-        place: String,
-        namespace: String,
-        name: String,
-    },
+    Cluster { place: String, namespace: String, name: String },
 }
 
 impl fmt::Display for Missing {
@@ -66,10 +60,7 @@ impl fmt::Display for Missing {
                 "{place}: the custom resources {} are missing; install them with `kubectl apply -f crds/`",
                 kinds.join(", ")
             ),
-            Self::ClusterApi {
-                place,
-                is_workload_too,
-            } => {
+            Self::ClusterApi { place, is_workload_too } => {
                 write!(
                     f,
                     "{place}: Cluster API ({CAPI_GROUP}/v1beta2 or v1beta1) isn't installed; install it with `clusterctl init`"
@@ -84,11 +75,7 @@ impl fmt::Display for Missing {
                 "{place}: Cluster API is installed, but its {} are missing; repair it with `clusterctl init` or `clusterctl upgrade apply`",
                 kinds.join(", ")
             ),
-            Self::Cluster {
-                place,
-                namespace,
-                name,
-            } => write!(
+            Self::Cluster { place, namespace, name } => write!(
                 f,
                 "{place}: there is no Cluster {namespace}/{name}; check --cluster-namespace and --cluster-name"
             ),
@@ -109,9 +96,7 @@ fn list(missing: &[Missing]) -> String {
         [one] => format!(" {one}"),
         many => {
             let numbered = many.iter().enumerate();
-            let numbered: Vec<_> = numbered
-                .map(|(number, one)| format!(" ({}) {one}", number + 1))
-                .collect();
+            let numbered: Vec<_> = numbered.map(|(number, one)| format!(" ({}) {one}", number + 1)).collect();
             numbered.concat()
         }
     }
@@ -140,10 +125,7 @@ pub(crate) async fn wait(
         };
         let left = limit.map_or(Duration::MAX, |limit| limit.saturating_sub(started.elapsed()));
         if left.is_zero() {
-            return Err(Unprepared {
-                waited: limit.unwrap_or_default(),
-                missing,
-            });
+            return Err(Unprepared { waited: limit.unwrap_or_default(), missing });
         }
         for one in missing.iter().filter(|one| !told.contains(one)) {
             let still = limit.map_or_else(String::new, |_| format!(" for {}s", left.as_secs()));
@@ -185,23 +167,15 @@ pub(crate) async fn check(subject: &Subject, wanted: &Wanted<'_>) -> Result<(), 
 async fn our_kinds(workload: &Subject) -> Result<(), Missing> {
     let mut kinds = Vec::new();
     for (group, version, plurals) in OURS {
-        let served = served(workload, &format!("{group}/{version}"))
-            .await?
-            .unwrap_or_default();
-        for plural in plurals
-            .iter()
-            .filter(|plural| !served.iter().any(|kind| kind == *plural))
-        {
+        let served = served(workload, &format!("{group}/{version}")).await?.unwrap_or_default();
+        for plural in plurals.iter().filter(|plural| !served.iter().any(|kind| kind == *plural)) {
             kinds.push(format!("{plural}.{group}"));
         }
     }
     if kinds.is_empty() {
         return Ok(());
     }
-    Err(Missing::OurKinds {
-        place: workload.access.to_string(),
-        kinds,
-    })
+    Err(Missing::OurKinds { place: workload.access.to_string(), kinds })
 }
 
 async fn cluster(
@@ -212,10 +186,7 @@ async fn cluster(
     let place = || management.access.as_role(Role::Management).to_string();
     let version = capi_version(management)
         .await?
-        .ok_or_else(|| Missing::ClusterApi {
-            place: place(),
-            is_workload_too,
-        })?;
+        .ok_or_else(|| Missing::ClusterApi { place: place(), is_workload_too })?;
     let (version, served) = version;
     let kinds: Vec<_> = THEIRS
         .iter()
@@ -223,10 +194,7 @@ async fn cluster(
         .map(|plural| format!("{plural}.{CAPI_GROUP}"))
         .collect();
     if !kinds.is_empty() {
-        return Err(Missing::TheirKinds {
-            place: place(),
-            kinds,
-        });
+        return Err(Missing::TheirKinds { place: place(), kinds });
     }
     let api: Api<Cluster> = Api::namespaced_with(management.client.clone(), wanted.namespace, &version);
     match within(management, api.get_opt(wanted.name)).await? {
@@ -253,9 +221,7 @@ async fn capi_version(management: &Subject) -> Result<Option<(CapiVersion, Vec<S
 async fn served(subject: &Subject, api_version: &str) -> Result<Option<Vec<String>>, Missing> {
     let request = async {
         match subject.client.list_api_group_resources(api_version).await {
-            Ok(list) => Ok(Some(
-                list.resources.into_iter().map(|resource| resource.name).collect(),
-            )),
+            Ok(list) => Ok(Some(list.resources.into_iter().map(|resource| resource.name).collect())),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(error) => Err(error),
         }
@@ -285,14 +251,8 @@ mod tests {
         let error = Unprepared {
             waited: Duration::from_mins(2),
             missing: vec![
-                Missing::OurKinds {
-                    place: place.clone(),
-                    kinds: vec!["nodepools.karpenter.sh".into()],
-                },
-                Missing::ClusterApi {
-                    place,
-                    is_workload_too: true,
-                },
+                Missing::OurKinds { place: place.clone(), kinds: vec!["nodepools.karpenter.sh".into()] },
+                Missing::ClusterApi { place, is_workload_too: true },
             ],
         };
         let text = error.to_string();

@@ -37,20 +37,14 @@ impl Accesses {
 
     fn of_one(workload: Access) -> Self {
         let management = workload.clone();
-        Self {
-            workload,
-            management,
-            one: true,
-        }
+        Self { workload, management, one: true }
     }
 
     /// Whose kubeconfig isn't what it was.
     fn changed(&self) -> Vec<Role> {
         let management = (!self.one).then_some(&self.management);
         let all = [Some(&self.workload), management].into_iter().flatten();
-        all.filter(|access| access.has_changed())
-            .map(|access| access.role)
-            .collect()
+        all.filter(|access| access.has_changed()).map(|access| access.role).collect()
     }
 
     /// The accesses as they are described now, where they have changed; the error is a sentence.
@@ -80,9 +74,7 @@ async fn checked(access: &Access, role: Role, wanted: &Wanted<'_>) -> Result<Acc
 /// Asks the cluster for what the start asks for.
 async fn works(access: &Access, role: Role, wanted: &Wanted<'_>) -> Result<(), String> {
     let subject = Subject::new(access.as_role(role)).map_err(|error| in_words(&error))?;
-    preflight::check(&subject, wanted)
-        .await
-        .map_err(|missing| missing.to_string())
+    preflight::check(&subject, wanted).await.map_err(|missing| missing.to_string())
 }
 
 fn in_words(error: &AccessError) -> String {

@@ -76,22 +76,12 @@ async fn serve_http(
     );
     if let Some(listener) = health.await? {
         let router = serve::health(supervisor.pulse(), readiness.clone());
-        supervisor.start(
-            "health server",
-            async move { axum::serve(listener, router).await },
-        );
+        supervisor.start("health server", async move { axum::serve(listener, router).await });
     }
-    let metrics = serve::listen(
-        serving.bind_address,
-        serving.metrics_port,
-        "--metrics-port, METRICS_PORT",
-    );
+    let metrics = serve::listen(serving.bind_address, serving.metrics_port, "--metrics-port, METRICS_PORT");
     if let Some(listener) = metrics.await? {
         let router = serve::metrics(exposition.clone());
-        supervisor.start(
-            "metrics server",
-            async move { axum::serve(listener, router).await },
-        );
+        supervisor.start("metrics server", async move { axum::serve(listener, router).await });
     }
     Ok(())
 }

@@ -35,11 +35,7 @@ pub(crate) async fn listen(
     let address = SocketAddr::new(address, port);
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(Some(listener)),
-        Err(source) => Err(PortTaken {
-            address,
-            flag,
-            source,
-        }),
+        Err(source) => Err(PortTaken { address, flag, source }),
     }
 }
 
@@ -62,9 +58,7 @@ impl Readiness {
 
     fn answer(&self) -> Result<(), &'static str> {
         let question = self.0.lock();
-        question
-            .as_ref()
-            .map_or(Err("waiting for the clusters"), |question| question())
+        question.as_ref().map_or(Err("waiting for the clusters"), |question| question())
     }
 }
 
@@ -107,10 +101,7 @@ async fn alive(State(health): State<Health>) -> impl IntoResponse {
     if health.pulse.is_beating() {
         (StatusCode::OK, "ok\n")
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the supervisor doesn't respond\n",
-        )
+        (StatusCode::SERVICE_UNAVAILABLE, "the supervisor doesn't respond\n")
     }
 }
 
@@ -123,18 +114,12 @@ async fn ready(State(health): State<Health>) -> impl IntoResponse {
 
 /// `/metrics` in Prometheus' text format.
 pub(crate) fn metrics(exposition: Exposition) -> Router {
-    Router::new()
-        .route("/metrics", get(scrape))
-        .with_state(exposition)
+    Router::new().route("/metrics", get(scrape)).with_state(exposition)
 }
 
 async fn scrape(State(exposition): State<Exposition>) -> impl IntoResponse {
     match exposition.encode() {
-        Ok(text) => (
-            StatusCode::OK,
-            [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)],
-            text,
-        ),
+        Ok(text) => (StatusCode::OK, [(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
@@ -183,13 +168,11 @@ mod tests {
         assert_eq!((status, body.as_str()), (503, "waiting for the clusters\n"));
         let synced = Arc::new(AtomicBool::new(false));
         let asked = synced.clone();
-        readiness.ask(move || {
-            if asked.load(Ordering::SeqCst) {
-                Ok(())
-            } else {
-                Err("caches are not in sync")
-            }
-        });
+        readiness.ask(
+            move || {
+                if asked.load(Ordering::SeqCst) { Ok(()) } else { Err("caches are not in sync") }
+            },
+        );
         let (status, _, body) = request(address, "/readyz").await;
         assert_eq!((status, body.as_str()), (503, "caches are not in sync\n"));
         assert_eq!(request(address, "/healthz").await.0, 200);
@@ -222,24 +205,15 @@ mod tests {
         assert_eq!(status, 200);
         assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
         assert!(body.contains("# TYPE karpenter_build_info gauge"), "{body}");
-        assert!(
-            body.contains("karpenter_capi_watch_errors_total{kind=\"Machine\"} 1"),
-            "{body}"
-        );
+        assert!(body.contains("karpenter_capi_watch_errors_total{kind=\"Machine\"} 1"), "{body}");
     }
 
     #[tokio::test]
     async fn a_port_that_is_taken_is_named_with_its_flag_on_one_line() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = taken.local_addr().unwrap();
-        let error = listen(address.ip(), address.port(), "--metrics-port")
-            .await
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains(&address.to_string()) && error.contains("--metrics-port"),
-            "{error}"
-        );
+        let error = listen(address.ip(), address.port(), "--metrics-port").await.unwrap_err().to_string();
+        assert!(error.contains(&address.to_string()) && error.contains("--metrics-port"), "{error}");
         assert_eq!(error.lines().count(), 1);
         assert!(listen(address.ip(), 0, "--metrics-port").await.unwrap().is_none());
     }

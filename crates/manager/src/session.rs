@@ -114,19 +114,13 @@ impl Session<'_> {
     }
 
     async fn prepare(&self) -> anyhow::Result<Scope> {
-        let Accesses {
-            workload, management, ..
-        } = self.accesses;
+        let Accesses { workload, management, .. } = self.accesses;
         let subjects = [Subject::new(workload.clone())?, Subject::new(management.clone())?];
         let wanted = self.wanted();
         let version = preflight::wait(&subjects[0], &subjects[1], &wanted, self.patience).await?;
         let management = management.as_role(Role::Management);
         tracing::info!("{workload} and {management} are ready, Cluster API is talked in {version}");
-        Ok(Scope {
-            namespace: wanted.namespace.to_owned(),
-            cluster: wanted.name.to_owned(),
-            version,
-        })
+        Ok(Scope { namespace: wanted.namespace.to_owned(), cluster: wanted.name.to_owned(), version })
     }
 
     fn start(
@@ -153,12 +147,11 @@ impl Session<'_> {
         };
         let operator = Arc::new(Operator::new(clients, scope, settings(self.options), metrics));
         let (asked, ending) = (operator.clone(), stop.clone());
-        self.readiness
-            .ask(move || match (ending.is_cancelled(), asked.is_synced()) {
-                (true, _) => Err("ending"),
-                (false, false) => Err("caches are not in sync"),
-                (false, true) => Ok(()),
-            });
+        self.readiness.ask(move || match (ending.is_cancelled(), asked.is_synced()) {
+            (true, _) => Err("ending"),
+            (false, false) => Err("caches are not in sync"),
+            (false, true) => Ok(()),
+        });
         self.elect(announcement, supervisor, give_back.clone())?;
         let stop = stop.clone();
         supervisor.start(OPERATOR, async move { operator.run(is_leading, stop).await });
@@ -201,9 +194,7 @@ fn lease_namespace(workload: &Origin) -> String {
         Origin::File(_) => None,
     };
     let of_the_pod = of_the_pod.map(|namespace| namespace.trim().to_owned());
-    of_the_pod
-        .filter(|namespace| !namespace.is_empty())
-        .unwrap_or_else(|| "kube-system".to_owned())
+    of_the_pod.filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "kube-system".to_owned())
 }
 
 /// Ends everything in order: no new work, work under way finished, the Lease given back last.
@@ -226,11 +217,7 @@ async fn end(
         Reason::Ended(ended) => tracing::error!("ending because of this: {ended}"),
     }
     stop.cancel();
-    let patience = if lost.is_some() {
-        FINISHING_WITHOUT_LEASE
-    } else {
-        FINISHING
-    };
+    let patience = if lost.is_some() { FINISHING_WITHOUT_LEASE } else { FINISHING };
     let operator = supervisor.end_of(OPERATOR, patience).await;
     if supervisor.is_running(OPERATOR) {
         if lost.is_none() {
@@ -247,10 +234,9 @@ async fn end(
         Reason::Ended(ended) if !stands_again => Err(anyhow!("ended: {ended}")),
         _ if stuck => Err(anyhow!("the operator doesn't end; leaving without it")),
         Reason::Ended(_) => Ok(Next::StandAgain),
-        Reason::Asked | Reason::Changed(_) if failed.is_some() => Err(anyhow!(
-            "{}",
-            failed.map(|ended| ended.to_string()).unwrap_or_default()
-        )),
+        Reason::Asked | Reason::Changed(_) if failed.is_some() => {
+            Err(anyhow!("{}", failed.map(|ended| ended.to_string()).unwrap_or_default()))
+        }
         Reason::Changed(accesses) => Ok(Next::Changed(accesses)),
         Reason::Asked => {
             tracing::info!("ended");
@@ -261,10 +247,7 @@ async fn end(
 
 fn leadership_lost(reason: &Reason) -> Option<&LeadershipLost> {
     match reason {
-        Reason::Ended(Ended {
-            ending: Ending::Failed(error),
-            ..
-        }) => error.downcast_ref(),
+        Reason::Ended(Ended { ending: Ending::Failed(error), .. }) => error.downcast_ref(),
         _ => None,
     }
 }
@@ -287,9 +270,5 @@ fn settings(options: &Options) -> Settings {
 }
 
 fn state_series(options: &Options) -> StateSeries {
-    if options.serving.disable_cluster_state_observability {
-        StateSeries::Hidden
-    } else {
-        StateSeries::Shown
-    }
+    if options.serving.disable_cluster_state_observability { StateSeries::Hidden } else { StateSeries::Shown }
 }

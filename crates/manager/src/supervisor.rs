@@ -61,9 +61,7 @@ impl Pulse {
     }
 
     fn is_beating_at(&self, now: Instant) -> bool {
-        self.0
-            .lock()
-            .is_some_and(|beat| now.saturating_duration_since(beat) < DEAD_AFTER)
+        self.0.lock().is_some_and(|beat| now.saturating_duration_since(beat) < DEAD_AFTER)
     }
 }
 
@@ -151,10 +149,7 @@ impl Supervisor {
                 (id, ending)
             }
         };
-        Ended {
-            task: self.running.remove(&id).map_or("unknown", |(name, _)| name),
-            ending,
-        }
+        Ended { task: self.running.remove(&id).map_or("unknown", |(name, _)| name), ending }
     }
 }
 
@@ -166,8 +161,7 @@ impl Drop for Supervisor {
 
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]
@@ -205,25 +199,11 @@ mod tests {
     async fn waiting_for_a_task_is_bounded() {
         let mut supervisor = Supervisor::new();
         supervisor.start("steady", forever());
-        assert!(
-            supervisor
-                .end_of("steady", Duration::from_millis(50))
-                .await
-                .is_none()
-        );
+        assert!(supervisor.end_of("steady", Duration::from_millis(50)).await.is_none());
         supervisor.start("short", async { anyhow::Ok(()) });
         let ended = supervisor.end_of("short", Duration::from_mins(1)).await;
-        assert!(matches!(
-            ended,
-            Some(Ended {
-                task: "short",
-                ending: Ending::Done
-            })
-        ));
-        assert!(
-            supervisor.end_of("short", Duration::from_mins(1)).await.is_none(),
-            "it has ended before"
-        );
+        assert!(matches!(ended, Some(Ended { task: "short", ending: Ending::Done })));
+        assert!(supervisor.end_of("short", Duration::from_mins(1)).await.is_none(), "it has ended before");
     }
 
     #[tokio::test]
@@ -245,9 +225,6 @@ mod tests {
         assert!(pulse.is_beating_at(started));
         assert!(!pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)));
         assert!(timeout(3 * BEAT, supervisor.next_end()).await.is_err());
-        assert!(
-            pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)),
-            "it has beaten since"
-        );
+        assert!(pulse.is_beating_at(started + DEAD_AFTER + Duration::from_secs(1)), "it has beaten since");
     }
 }

@@ -40,20 +40,11 @@ struct Running(Child);
 
 impl Running {
     fn start(command: &mut Command) -> Self {
-        Self(
-            command
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap(),
-        )
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     fn terminate(&self) {
-        let done = Command::new("kill")
-            .arg(self.0.id().to_string())
-            .status()
-            .unwrap();
+        let done = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
         assert!(done.success());
     }
 
@@ -101,11 +92,7 @@ fn free_port() -> u16 {
 fn http(port: u16, path: &str) -> Option<(u16, String)> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).ok()?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    )
-    .ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
@@ -234,10 +221,7 @@ fn a_context_that_the_kubeconfig_lacks_is_named_with_its_flag() {
     let kubeconfig = folder.kubeconfig("http://127.0.0.1:1", |_| {});
     for (context, part) in [
         ("--context=there", "--context (KUBE_CONTEXT)"),
-        (
-            "--cluster-api-context=there",
-            "--cluster-api-context (CLUSTER_API_CONTEXT)",
-        ),
+        ("--cluster-api-context=there", "--cluster-api-context (CLUSTER_API_CONTEXT)"),
     ] {
         let (code, said) = run(&mut manager(&[&flag(&kubeconfig), context]));
         assert_eq!(code, Some(1), "{said}");
@@ -288,44 +272,22 @@ fn a_flag_is_stronger_than_its_variable_and_a_variable_than_the_default() {
 
 #[test]
 fn an_empty_variable_counts_as_not_set() {
-    let (code, said) = run(manager(&[])
-        .env("KUBECONFIG", "")
-        .env("LOG_LEVEL", "")
-        .env("KUBE_CLIENT_BURST", ""));
+    let (code, said) =
+        run(manager(&[]).env("KUBECONFIG", "").env("LOG_LEVEL", "").env("KUBE_CLIENT_BURST", ""));
     assert_eq!(code, Some(1), "{said}");
-    assert_says(
-        &said,
-        &["--kubeconfig (KUBECONFIG) is not set", "KUBERNETES_SERVICE_HOST"],
-    );
+    assert_says(&said, &["--kubeconfig (KUBECONFIG) is not set", "KUBERNETES_SERVICE_HOST"]);
 }
 
 #[test]
 fn a_kubeconfig_that_is_missing_is_named_with_its_flag() {
     let (code, said) = run(&mut manager(&["--kubeconfig=/nowhere/kubeconfig"]));
     assert_eq!(code, Some(1));
-    assert_says(
-        &said,
-        &[
-            "/nowhere/kubeconfig",
-            "workload cluster",
-            "--kubeconfig (KUBECONFIG)",
-        ],
-    );
+    assert_says(&said, &["/nowhere/kubeconfig", "workload cluster", "--kubeconfig (KUBECONFIG)"]);
     let folder = Folder::new();
     let workload = folder.kubeconfig("http://127.0.0.1:1", |_| {});
-    let (code, said) = run(&mut manager(&[
-        &flag(&workload),
-        "--cluster-api-kubeconfig=/nowhere/management",
-    ]));
+    let (code, said) = run(&mut manager(&[&flag(&workload), "--cluster-api-kubeconfig=/nowhere/management"]));
     assert_eq!(code, Some(1));
-    assert_says(
-        &said,
-        &[
-            "/nowhere/management",
-            "management cluster",
-            "--cluster-api-kubeconfig",
-        ],
-    );
+    assert_says(&said, &["/nowhere/management", "management cluster", "--cluster-api-kubeconfig"]);
 }
 
 #[test]
@@ -354,14 +316,8 @@ fn a_field_that_is_wrong_is_named() {
             |config| config["current-context"] = json!("other"),
             &["current-context", "\"other\"", "contexts[]"],
         ),
-        (
-            |config| config["current-context"] = Value::Null,
-            &["current-context is not set"],
-        ),
-        (
-            |config| config["contexts"][0]["context"]["cluster"] = json!("there"),
-            &["\"there\"", "clusters[]"],
-        ),
+        (|config| config["current-context"] = Value::Null, &["current-context is not set"]),
+        (|config| config["contexts"][0]["context"]["cluster"] = json!("there"), &["\"there\"", "clusters[]"]),
         (
             |config| config["clusters"][0]["cluster"]["server"] = Value::Null,
             &["clusters[].cluster.server", "missing"],
@@ -417,10 +373,7 @@ fn what_does_not_speak_tls_is_told_as_such() {
     });
     let (code, said) = run(&mut manager(&[&flag(&path)]));
     assert_eq!(code, Some(1));
-    assert_says(
-        &said,
-        &["TLS", "certificate-authority", &path.display().to_string()],
-    );
+    assert_says(&said, &["TLS", "certificate-authority", &path.display().to_string()]);
 }
 
 #[test]
@@ -481,19 +434,15 @@ fn a_cluster_that_is_not_there_is_named() {
     let server = api_server(|path| match path {
         OURS => kinds("karpenter.sh/v1", &["nodepools", "nodeclaims"]),
         OUR_CLASSES => kinds("karpenter.cluster.x-k8s.io/v1alpha1", &["clusterapinodeclasses"]),
-        CAPI => kinds(
-            "cluster.x-k8s.io/v1beta1",
-            &["clusters", "machinedeployments", "machinesets", "machines"],
-        ),
+        CAPI => {
+            kinds("cluster.x-k8s.io/v1beta1", &["clusters", "machinedeployments", "machinesets", "machines"])
+        }
         _ => failure(404, "NotFound"),
     });
     let path = folder.kubeconfig(&server, |_| {});
     let (code, said) = run(&mut manager(&[&flag(&path)]));
     assert_eq!(code, Some(1));
-    assert_says(
-        &said,
-        &["no Cluster default/c1", "--cluster-namespace and --cluster-name"],
-    );
+    assert_says(&said, &["no Cluster default/c1", "--cluster-namespace and --cluster-name"]);
     assert!(!said.contains("clusterctl init"), "v1beta1 is enough: {said}");
 }
 
@@ -503,10 +452,9 @@ fn a_right_that_is_missing_is_named() {
     let server = api_server(|path| match path {
         OURS => kinds("karpenter.sh/v1", &["nodepools", "nodeclaims"]),
         OUR_CLASSES => kinds("karpenter.cluster.x-k8s.io/v1alpha1", &["clusterapinodeclasses"]),
-        CAPI => kinds(
-            "cluster.x-k8s.io/v1beta1",
-            &["clusters", "machinedeployments", "machinesets", "machines"],
-        ),
+        CAPI => {
+            kinds("cluster.x-k8s.io/v1beta1", &["clusters", "machinedeployments", "machinesets", "machines"])
+        }
         path if path.contains("/namespaces/default/clusters/c1") => failure(403, "Forbidden"),
         _ => failure(404, "NotFound"),
     });
@@ -523,10 +471,7 @@ fn a_port_that_is_taken_is_told_on_one_line_before_anything_else() {
     for name in ["METRICS_PORT", "HEALTH_PROBE_PORT"] {
         let (code, said) = run(manager(&["--kubeconfig=/nowhere"]).env(name, port.to_string()));
         assert_eq!(code, Some(1));
-        let lines: Vec<_> = said
-            .lines()
-            .filter(|line| line.contains("can't listen"))
-            .collect();
+        let lines: Vec<_> = said.lines().filter(|line| line.contains("can't listen")).collect();
         assert_eq!(lines.len(), 1, "{said}");
         assert_says(lines[0], &[name, &format!("127.0.0.1:{port}"), "in use"]);
         assert!(!said.contains("/nowhere"), "{said}");
@@ -539,9 +484,7 @@ fn while_it_waits_for_the_clusters_it_is_alive_but_not_ready_and_a_signal_ends_i
     let path = folder.kubeconfig(&api_server(|_| failure(404, "NotFound")), |_| {});
     let port = free_port();
     let process = Running::start(
-        manager(&[&flag(&path)])
-            .env("HEALTH_PROBE_PORT", port.to_string())
-            .env("STARTUP_TIMEOUT", "10m"),
+        manager(&[&flag(&path)]).env("HEALTH_PROBE_PORT", port.to_string()).env("STARTUP_TIMEOUT", "10m"),
     );
     assert_eq!(http_when_up(port, "/healthz"), (200, "ok\n".to_owned()));
     assert_eq!(http(port, "/readyz").map(|(status, _)| status), Some(503));
@@ -552,15 +495,11 @@ fn while_it_waits_for_the_clusters_it_is_alive_but_not_ready_and_a_signal_ends_i
 
 #[test]
 fn log_lines_are_json_where_that_is_asked_for() {
-    let Output { stdout, status, .. } = manager(&["--kubeconfig=/nowhere", "--log-format=json"])
-        .output()
-        .unwrap();
+    let Output { stdout, status, .. } =
+        manager(&["--kubeconfig=/nowhere", "--log-format=json"]).output().unwrap();
     assert_eq!(status.code(), Some(1));
     let text = String::from_utf8(stdout).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["message"], "starting");
     assert_eq!(lines[0]["cluster"], "default/c1");
     let last = lines.last().unwrap();
@@ -570,13 +509,10 @@ fn log_lines_are_json_where_that_is_asked_for() {
 
 #[test]
 fn logs_go_where_they_are_asked_to_and_no_line_is_less_important_than_asked_for() {
-    let Output { stdout, stderr, .. } = manager(&[
-        "--kubeconfig=/nowhere",
-        "--log-output-paths=stderr",
-        "--log-level=error",
-    ])
-    .output()
-    .unwrap();
+    let Output { stdout, stderr, .. } =
+        manager(&["--kubeconfig=/nowhere", "--log-output-paths=stderr", "--log-level=error"])
+            .output()
+            .unwrap();
     assert!(stdout.is_empty());
     let said = String::from_utf8(stderr).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");
@@ -585,10 +521,7 @@ fn logs_go_where_they_are_asked_to_and_no_line_is_less_important_than_asked_for(
 
 #[test]
 fn a_feature_gate_that_is_unknown_is_warned_of() {
-    let (_, said) = run(&mut manager(&[
-        "--kubeconfig=/nowhere",
-        "--feature-gates=Telepathy=true",
-    ]));
+    let (_, said) = run(&mut manager(&["--kubeconfig=/nowhere", "--feature-gates=Telepathy=true"]));
     assert_says(&said, &["WARN", "Telepathy"]);
 }
 

@@ -12,16 +12,10 @@ use karpenter_capi_api::names::taints;
 /// have changed them; else from the template with the defaults of the namespace's `LimitRange`s. Placement always comes from the
 /// template, since the controller pins each live pod to its node. Owner is the DaemonSet.
 pub fn from_daemon_set(set: &DaemonSet, live: Option<&core::Pod>, limit_ranges: &[&core::LimitRange]) -> Pod {
-    let template = set
-        .spec
-        .as_ref()
-        .map(|spec| spec.template.clone())
-        .unwrap_or_default();
+    let template = set.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let mut spec = template.spec.unwrap_or_default();
     crate::pod::apply_limit_ranges(&mut spec, limit_ranges);
-    spec.tolerations
-        .get_or_insert_default()
-        .extend(automatic_tolerations(spec.host_network == Some(true)));
+    spec.tolerations.get_or_insert_default().extend(automatic_tolerations(spec.host_network == Some(true)));
     let metadata = ObjectMeta {
         name: set.metadata.name.clone(),
         namespace: set.metadata.namespace.clone(),
@@ -29,21 +23,13 @@ pub fn from_daemon_set(set: &DaemonSet, live: Option<&core::Pod>, limit_ranges: 
         creation_timestamp: set.metadata.creation_timestamp.clone(),
         ..ObjectMeta::default()
     };
-    let pod = core::Pod {
-        metadata,
-        spec: Some(spec),
-        status: None,
-    };
+    let pod = core::Pod { metadata, spec: Some(spec), status: None };
     let mut converted = from_api(&pod);
     if let Some(live) = live {
         let mut invalid = Vec::new();
         let live_spec = live.spec.clone().unwrap_or_default();
-        let admitted = requests::effective(
-            &live_spec,
-            live.status.as_ref(),
-            requests::Defaulting::Apply,
-            &mut invalid,
-        );
+        let admitted =
+            requests::effective(&live_spec, live.status.as_ref(), requests::Defaulting::Apply, &mut invalid);
         if invalid.is_empty() {
             converted.requests = admitted;
         }
@@ -74,10 +60,7 @@ fn automatic_tolerations(host_network: bool) -> Vec<core::Toleration> {
         tolerate(taints::UNSCHEDULABLE, taints::NO_SCHEDULE),
     ];
     if host_network {
-        tolerations.push(tolerate(
-            "node.kubernetes.io/network-unavailable",
-            taints::NO_SCHEDULE,
-        ));
+        tolerations.push(tolerate("node.kubernetes.io/network-unavailable", taints::NO_SCHEDULE));
     }
     tolerations
 }

@@ -58,25 +58,14 @@ impl InstanceType {
 
     /// What pods and DaemonSets may use of a machine got by this offering.
     pub fn allocatable_by(&self, offering: &Offering) -> Resources {
-        let capacity = offering
-            .capacity_override
-            .as_ref()
-            .map(|list| self.capacity.overridden(list));
-        let overhead = offering
-            .overhead_override
-            .as_ref()
-            .map(|list| self.overhead.overridden(list));
-        capacity
-            .as_ref()
-            .unwrap_or(&self.capacity)
-            .allocatable(overhead.as_ref().unwrap_or(&self.overhead))
+        let capacity = offering.capacity_override.as_ref().map(|list| self.capacity.overridden(list));
+        let overhead = offering.overhead_override.as_ref().map(|list| self.overhead.overridden(list));
+        capacity.as_ref().unwrap_or(&self.capacity).allocatable(overhead.as_ref().unwrap_or(&self.overhead))
     }
 
     /// What people call it: the MachineDeployment's name, or the type's where there is none.
     pub fn display_name(&self) -> &str {
-        self.machine_deployment
-            .as_ref()
-            .map_or(&self.name, |deployment| &deployment.name)
+        self.machine_deployment.as_ref().map_or(&self.name, |deployment| &deployment.name)
     }
 
     /// Puts the offerings into their order.
@@ -97,10 +86,7 @@ impl Offering {
     }
 
     fn single(&self, key: &str) -> &str {
-        self.requirements
-            .get(key)
-            .and_then(crate::requirement::Requirement::single_value)
-            .unwrap_or("")
+        self.requirements.get(key).and_then(crate::requirement::Requirement::single_value).unwrap_or("")
     }
 
     /// Whether it can be had now.
@@ -130,9 +116,7 @@ mod tests {
 
     fn offering(price: Option<i64>, zone: &str) -> Offering {
         Offering {
-            requirements: [Requirement::one_of(labels::TOPOLOGY_ZONE, &[zone])]
-                .into_iter()
-                .collect(),
+            requirements: [Requirement::one_of(labels::TOPOLOGY_ZONE, &[zone])].into_iter().collect(),
             price: price.map(Price),
             unavailable: None,
             reservation_capacity: None,
@@ -143,12 +127,8 @@ mod tests {
 
     #[test]
     fn offerings_without_a_price_come_after_all_that_have_one() {
-        let mut sorted = [
-            offering(None, "a"),
-            offering(Some(9), "b"),
-            offering(Some(9), "a"),
-            offering(Some(1), "z"),
-        ];
+        let mut sorted =
+            [offering(None, "a"), offering(Some(9), "b"), offering(Some(9), "a"), offering(Some(1), "z")];
         sorted.sort_by(Offering::order);
         let zones: Vec<&str> = sorted.iter().map(Offering::zone).collect();
         assert_eq!(zones, ["z", "a", "b", "a"]);
@@ -171,13 +151,7 @@ mod tests {
             headroom: None,
             priority: 0,
         };
-        assert_eq!(
-            of_type.allocatable_by(&special),
-            Resources::ZERO.with(CPU, 4000).with(MEMORY, 3)
-        );
-        assert_eq!(
-            of_type.allocatable(),
-            Resources::ZERO.with(CPU, 3900).with(MEMORY, 7)
-        );
+        assert_eq!(of_type.allocatable_by(&special), Resources::ZERO.with(CPU, 4000).with(MEMORY, 3));
+        assert_eq!(of_type.allocatable(), Resources::ZERO.with(CPU, 3900).with(MEMORY, 7));
     }
 }

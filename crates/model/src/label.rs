@@ -21,9 +21,7 @@ pub fn restricted(key: &str) -> Option<&'static str> {
     }
     let domain = key.split_once('/').map_or("", |(domain, _)| domain);
     let within = |restricted: &&str| {
-        domain
-            .strip_suffix(*restricted)
-            .is_some_and(|head| head.is_empty() || head.ends_with('.'))
+        domain.strip_suffix(*restricted).is_some_and(|head| head.is_empty() || head.ends_with('.'))
     };
     (labels::RESTRICTED_DOMAINS.iter().any(within) && !labels::UNRESTRICTED.contains(&key))
         .then_some("is set by the controller, use karpenter.sh/nodepool")
@@ -35,21 +33,14 @@ mod tests {
 
     #[test]
     fn only_controllers_set_keys_of_karpenter_sh() {
-        for key in [
-            "karpenter.sh/registered",
-            "karpenter.sh/initialized",
-            "sub.karpenter.sh/x",
-            labels::HOSTNAME,
-        ] {
+        for key in
+            ["karpenter.sh/registered", "karpenter.sh/initialized", "sub.karpenter.sh/x", labels::HOSTNAME]
+        {
             assert!(restricted(key).is_some(), "{key}");
         }
-        for key in [
-            labels::NODEPOOL,
-            labels::CAPACITY_TYPE,
-            "notkarpenter.sh/x",
-            "team",
-            labels::TOPOLOGY_ZONE,
-        ] {
+        for key in
+            [labels::NODEPOOL, labels::CAPACITY_TYPE, "notkarpenter.sh/x", "team", labels::TOPOLOGY_ZONE]
+        {
             assert_eq!(restricted(key), None, "{key}");
         }
     }

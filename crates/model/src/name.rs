@@ -14,10 +14,7 @@ pub struct NamespacedName {
 impl NamespacedName {
     /// Joins the two parts.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
+        Self { namespace: namespace.into(), name: name.into() }
     }
 }
 

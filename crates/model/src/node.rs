@@ -15,10 +15,7 @@ pub use from_api::{Sources, from_api};
 /// A node as scheduling sees it: the Node where it is trustworthy, the NodeClaim's promise until then
 /// (labels and taints until Registered, capacity until Initialized).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and any combination happens"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any combination happens")]
 pub struct Node {
     /// The Node's name; the NodeClaim's name while there is no Node.
     pub name: String,

@@ -68,10 +68,7 @@ pub fn from_api(pool: &v1::NodePool, state: NodePoolState) -> NodePool {
     let class = &template.spec.node_class_ref;
     let mut node_labels = template.metadata.labels.clone();
     node_labels.insert(labels::NODEPOOL.to_owned(), name.clone());
-    node_labels.insert(
-        format!("{}/{}", class.group, class.kind.to_lowercase()),
-        class.name.clone(),
-    );
+    node_labels.insert(format!("{}/{}", class.group, class.kind.to_lowercase()), class.name.clone());
     let (limits, node_limit) = limits(&pool.spec.limits, &mut problems);
     let taints = taints("taints", &template.spec.taints, &mut problems);
     let startup_taints = self::taints("startupTaints", &template.spec.startup_taints, &mut problems);
@@ -133,11 +130,7 @@ fn requirements(
     problems: &mut Vec<String>,
 ) -> Requirements {
     let mut requirements = Requirements::from_api(list).unwrap_or_else(|errors| {
-        problems.extend(
-            errors
-                .iter()
-                .map(|error| format!("spec.template.spec.requirements: {error}")),
-        );
+        problems.extend(errors.iter().map(|error| format!("spec.template.spec.requirements: {error}")));
         Requirements::new()
     });
     for requirement in requirements.iter() {
@@ -169,13 +162,8 @@ fn check_capacity_types(requirement: Option<&Requirement>, problems: &mut Vec<St
     else {
         return;
     };
-    let known = requirement
-        .values()
-        .filter(|value| labels::CAPACITY_TYPES.contains(value))
-        .count();
-    let needed = requirement
-        .min_values()
-        .map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX));
+    let known = requirement.values().filter(|value| labels::CAPACITY_TYPES.contains(value)).count();
+    let needed = requirement.min_values().map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX));
     if known < needed {
         problems.push(format!(
             "spec.template.spec.requirements: {requirement}: {known} of the values are capacity types, {needed} are needed; \
@@ -186,12 +174,8 @@ fn check_capacity_types(requirement: Option<&Requirement>, problems: &mut Vec<St
 
 /// `paused: all`, until `paused-until` where that can be read; a time that can't be read never ends the pause.
 fn paused(pool: &v1::NodePool, now: Timestamp) -> bool {
-    let annotation = |key: &str| {
-        pool.metadata
-            .annotations
-            .as_ref()
-            .and_then(|annotations| annotations.get(key))
-    };
+    let annotation =
+        |key: &str| pool.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
     let until = annotation(annotations::PAUSED_UNTIL).and_then(|text| text.parse::<Timestamp>().ok());
     annotation(annotations::PAUSED).is_some_and(|value| value == "all")
         && until.is_none_or(|until| now < until)
@@ -256,14 +240,8 @@ mod tests {
     #[test]
     fn what_can_not_be_read_makes_the_pool_not_ready_and_says_why() {
         for (requirements, words) in [
-            (
-                serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["a"]}]),
-                "gen Gt [\"a\"]",
-            ),
-            (
-                serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["1", "2"]}]),
-                "exactly one",
-            ),
+            (serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["a"]}]), "gen Gt [\"a\"]"),
+            (serde_json::json!([{"key": "gen", "operator": "Gt", "values": ["1", "2"]}]), "exactly one"),
             (
                 serde_json::json!([{"key": "karpenter.sh/registered", "operator": "Exists"}]),
                 "karpenter.sh/registered",

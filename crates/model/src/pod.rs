@@ -167,18 +167,13 @@ impl Pod {
 
     /// Owned by a Node: a static pod's mirror.
     pub fn is_mirror(&self) -> bool {
-        self.owner
-            .as_ref()
-            .is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
+        self.owner.as_ref().is_some_and(|owner| owner.kind == "Node" && owner.api_version == "v1")
     }
 
     /// Whether it will need another place when its node goes: it neither ends nor belongs to its node, and if it is going
     /// already, a `StatefulSet` will make it again under the same name.
     pub fn is_reschedulable(&self) -> bool {
-        let comes_back = self
-            .owner
-            .as_ref()
-            .is_some_and(|owner| owner.kind == "StatefulSet");
+        let comes_back = self.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
         !self.is_terminal()
             && !self.is_daemon()
             && !self.is_mirror()

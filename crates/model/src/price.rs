@@ -73,19 +73,12 @@ fn parse(text: &str) -> Option<Price> {
     if !plain(whole) || !plain(fraction) || (whole.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let dollars = if whole.is_empty() {
-        0
-    } else {
-        whole.parse::<i64>().ok()?
-    };
+    let dollars = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
     let mut digits: String = fraction.chars().take(PLACES).collect();
     while digits.len() < PLACES {
         digits.push('0');
     }
-    let round_up = fraction
-        .as_bytes()
-        .get(PLACES)
-        .is_some_and(|digit| *digit >= b'5');
+    let round_up = fraction.as_bytes().get(PLACES).is_some_and(|digit| *digit >= b'5');
     let part = digits.parse::<i64>().ok()? + i64::from(round_up);
     dollars.checked_mul(DOLLAR)?.checked_add(part).map(Price)
 }
@@ -95,10 +88,7 @@ impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let magnitude = self.0.unsigned_abs();
-        let (dollars, part) = (
-            magnitude / DOLLAR.unsigned_abs(),
-            magnitude % DOLLAR.unsigned_abs(),
-        );
+        let (dollars, part) = (magnitude / DOLLAR.unsigned_abs(), magnitude % DOLLAR.unsigned_abs());
         if part == 0 {
             return write!(f, "{sign}{dollars}");
         }
@@ -131,34 +121,15 @@ mod tests {
             assert_eq!(text.parse::<Price>().unwrap(), Price(units), "{text}");
             assert_eq!(Price(units).to_string(), shown);
         }
-        assert_eq!(
-            "0.1".parse::<Price>().unwrap().plus("0.2".parse().unwrap()),
-            "0.3".parse().unwrap()
-        );
+        assert_eq!("0.1".parse::<Price>().unwrap().plus("0.2".parse().unwrap()), "0.3".parse().unwrap());
     }
 
     #[test]
     fn what_is_no_price_is_refused() {
-        for text in [
-            "",
-            ".",
-            "abc",
-            "-1",
-            "+1",
-            "NaN",
-            "inf",
-            "0,30",
-            "$0.3",
-            "1e3",
-            "1.2.3",
-            " 1",
-            "99999999999999",
-        ] {
-            assert_eq!(
-                text.parse::<Price>(),
-                Err(InvalidPrice(text.to_owned())),
-                "{text}"
-            );
+        for text in
+            ["", ".", "abc", "-1", "+1", "NaN", "inf", "0,30", "$0.3", "1e3", "1.2.3", " 1", "99999999999999"]
+        {
+            assert_eq!(text.parse::<Price>(), Err(InvalidPrice(text.to_owned())), "{text}");
         }
         for number in [f64::NAN, f64::INFINITY, -0.1, 1e30] {
             assert_eq!(Price::from_f64(number), None);

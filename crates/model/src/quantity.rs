@@ -61,18 +61,12 @@ impl Quantity {
 
     /// An amount in the given unit, written with powers of 1000.
     pub fn decimal(amount: i64, scale: Scale) -> Self {
-        Self {
-            nano: i128::from(amount) * scale.nanos(),
-            style: Style::Decimal,
-        }
+        Self { nano: i128::from(amount) * scale.nanos(), style: Style::Decimal }
     }
 
     /// Whole units, written with powers of 1024 where they are such.
     pub fn binary(amount: i64) -> Self {
-        Self {
-            nano: i128::from(amount) * NANO,
-            style: Style::Binary,
-        }
+        Self { nano: i128::from(amount) * NANO, style: Style::Binary }
     }
 
     /// The amount in whole units of `scale`, saturating.
@@ -92,11 +86,7 @@ impl Quantity {
 impl Scale {
     /// The unit that amounts of this resource are counted in: millicores for `cpu`, whole units for everything else.
     pub fn of(resource: &str) -> Self {
-        if resource == "cpu" {
-            Self::Milli
-        } else {
-            Self::Unit
-        }
+        if resource == "cpu" { Self::Milli } else { Self::Unit }
     }
 
     const fn nanos(self) -> i128 {
@@ -132,10 +122,7 @@ impl fmt::Display for Quantity {
             (_, 0) => write!(f, "{amount}"),
             (Style::Exponent, _) => write!(f, "{amount}e{exponent}"),
             _ => {
-                let suffix = DECIMAL
-                    .iter()
-                    .find(|(_, e)| *e == exponent)
-                    .map_or("", |(suffix, _)| suffix);
+                let suffix = DECIMAL.iter().find(|(_, e)| *e == exponent).map_or("", |(suffix, _)| suffix);
                 write!(f, "{amount}{suffix}")
             }
         }
@@ -144,27 +131,15 @@ impl fmt::Display for Quantity {
 
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-const DECIMAL: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
 fn parse(text: &str) -> Option<Quantity> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let end = rest
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(rest.len());
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
     let (number, suffix) = rest.split_at_checked(end)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
@@ -172,10 +147,7 @@ fn parse(text: &str) -> Option<Quantity> {
     }
     let (exponent, power, style) = parse_suffix(suffix)?;
     let magnitude = scaled(whole, fraction, exponent, power);
-    Some(Quantity {
-        nano: if negative { -magnitude } else { magnitude },
-        style,
-    })
+    Some(Quantity { nano: if negative { -magnitude } else { magnitude }, style })
 }
 
 /// The power of 10, the power of 1024 and the style of a suffix.
@@ -192,9 +164,7 @@ fn parse_suffix(suffix: &str) -> Option<(i32, u32, Style)> {
         return None;
     }
     // An exponent beyond the i32 range has the same effect as a large one: the cap, or the smallest step.
-    let exponent = digits
-        .parse::<i32>()
-        .unwrap_or(if digits.starts_with('-') { -10_000 } else { 10_000 });
+    let exponent = digits.parse::<i32>().unwrap_or(if digits.starts_with('-') { -10_000 } else { 10_000 });
     Some((exponent.clamp(-10_000, 10_000), 0, Style::Exponent))
 }
 
@@ -215,10 +185,7 @@ fn scaled(whole: &str, fraction: &str, exponent: i32, power: u32) -> i128 {
         }
     }
     let fraction_digits = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
-    let shift = exponent
-        .saturating_sub(fraction_digits)
-        .saturating_add(dropped)
-        .saturating_add(9);
+    let shift = exponent.saturating_sub(fraction_digits).saturating_add(dropped).saturating_add(9);
     let value = digits * 1024_i128.pow(power);
     if value == 0 {
         return 0;
@@ -275,11 +242,7 @@ mod tests {
             "16GB", "16 Gi", "sixteen", "", "1.2.3Gi", "4vCPU", "four", "-", ".", "+", "1e", "1e+", "1e1.5",
             "Gi", "1ki", "1K", " 1", "1 ", "1Gi ", "--1", "0x10", "1_000", "NaN", "é", "1é", "٣",
         ] {
-            assert_eq!(
-                Quantity::parse(text),
-                Err(InvalidQuantity(text.to_owned())),
-                "{text:?}"
-            );
+            assert_eq!(Quantity::parse(text), Err(InvalidQuantity(text.to_owned())), "{text:?}");
         }
     }
 
@@ -290,11 +253,7 @@ mod tests {
         assert_eq!(millis("1.0001", Rounding::Up), 1_001);
         assert_eq!(millis("-1.5m", Rounding::Down), -2);
         assert_eq!(millis("-1.5m", Rounding::Up), -1);
-        assert_eq!(
-            Quantity::parse("1e-30").unwrap().to_string(),
-            "1e-9",
-            "the smallest step"
-        );
+        assert_eq!(Quantity::parse("1e-30").unwrap().to_string(), "1e-9", "the smallest step");
     }
 
     #[test]

@@ -154,10 +154,7 @@ pub struct UnavailableReason {
 impl UnavailableReason {
     /// Joins the two.
     pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
+        Self { code, message: message.into() }
     }
 }
 
@@ -168,10 +165,7 @@ mod tests {
     #[test]
     fn codes_are_written_alike_everywhere() {
         for code in ReasonCode::ALL {
-            assert_eq!(
-                serde_json::to_value(code).unwrap(),
-                serde_json::json!(code.as_str())
-            );
+            assert_eq!(serde_json::to_value(code).unwrap(), serde_json::json!(code.as_str()));
         }
     }
 }

@@ -91,18 +91,12 @@ impl Requirement {
 
     /// `In`: one of the values. Without values it is a contradiction.
     pub fn one_of(key: &str, values: &[impl AsRef<str>]) -> Self {
-        Self {
-            values: sorted(values),
-            ..Self::plain(key, false, false)
-        }
+        Self { values: sorted(values), ..Self::plain(key, false, false) }
     }
 
     /// `NotIn`: absent, or none of the values.
     pub fn none_of(key: &str, values: &[impl AsRef<str>]) -> Self {
-        Self {
-            values: sorted(values),
-            ..Self::plain(key, true, true)
-        }
+        Self { values: sorted(values), ..Self::plain(key, true, true) }
     }
 
     /// `Exists`.
@@ -119,26 +113,14 @@ impl Requirement {
     pub fn bounded(key: &str, operator: Operator, bound: i64) -> Self {
         let exists = Self::exists(key);
         match operator {
-            Operator::Gte => Self {
-                greater_than_or_equal: Some(bound),
-                ..exists
-            },
-            Operator::Lte => Self {
-                less_than_or_equal: Some(bound),
-                ..exists
-            },
+            Operator::Gte => Self { greater_than_or_equal: Some(bound), ..exists },
+            Operator::Lte => Self { less_than_or_equal: Some(bound), ..exists },
             Operator::Gt => match bound.checked_add(1) {
-                Some(bound) => Self {
-                    greater_than_or_equal: Some(bound),
-                    ..exists
-                },
+                Some(bound) => Self { greater_than_or_equal: Some(bound), ..exists },
                 None => Self::plain(key, false, false),
             },
             Operator::Lt => match bound.checked_sub(1) {
-                Some(bound) => Self {
-                    less_than_or_equal: Some(bound),
-                    ..exists
-                },
+                Some(bound) => Self { less_than_or_equal: Some(bound), ..exists },
                 None => Self::plain(key, false, false),
             },
             _ => exists,
@@ -182,11 +164,7 @@ impl Requirement {
 
     /// Values that are possible; `usize::MAX` less the excluded ones for complements, as upstream counts.
     pub fn len(&self) -> usize {
-        if self.complement {
-            usize::MAX - self.values.len()
-        } else {
-            self.values.len()
-        }
+        if self.complement { usize::MAX - self.values.len() } else { self.values.len() }
     }
 
     /// Whether no value is possible: `DoesNotExist`, or a contradiction.
@@ -250,11 +228,7 @@ impl Requirement {
                 (true, false) => other.values.iter().filter(|value| self.has(value)).collect(),
                 (false, true | false) => self.values.iter().filter(|value| other.has(value)).collect(),
             };
-            both.values = values
-                .into_iter()
-                .filter(|value| both.within_bounds(value))
-                .cloned()
-                .collect();
+            both.values = values.into_iter().filter(|value| both.within_bounds(value)).cloned().collect();
             both.values.sort_unstable();
             both.values.dedup();
         }
@@ -298,18 +272,14 @@ impl Requirement {
         let excluded = |value: &Arc<str>| !self.has(value);
         other.complement
             && other.values.iter().all(excluded)
-            && other
-                .greater_than_or_equal
-                .is_none_or(|bound| self.greater_than_or_equal >= Some(bound))
+            && other.greater_than_or_equal.is_none_or(|bound| self.greater_than_or_equal >= Some(bound))
             && other
                 .less_than_or_equal
                 .is_none_or(|bound| self.less_than_or_equal.is_some_and(|own| own <= bound))
     }
 
     fn bounds_cross(&self) -> bool {
-        self.greater_than_or_equal
-            .zip(self.less_than_or_equal)
-            .is_some_and(|(from, to)| from > to)
+        self.greater_than_or_equal.zip(self.less_than_or_equal).is_some_and(|(from, to)| from > to)
     }
 
     /// A value for the label that meets it: the smallest of an `In`, else the lower bound (0 without one), moved up past
@@ -318,16 +288,10 @@ impl Requirement {
         if !self.complement {
             return self.values.first().map(ToString::to_string);
         }
-        let start = self
-            .greater_than_or_equal
-            .or_else(|| self.less_than_or_equal.map(|to| to.min(0)))
-            .unwrap_or(0);
-        let tries = i64::try_from(self.values.len())
-            .unwrap_or(i64::MAX)
-            .saturating_add(1);
-        (start..start.saturating_add(tries))
-            .map(|number| number.to_string())
-            .find(|value| self.has(value))
+        let start =
+            self.greater_than_or_equal.or_else(|| self.less_than_or_equal.map(|to| to.min(0))).unwrap_or(0);
+        let tries = i64::try_from(self.values.len()).unwrap_or(i64::MAX).saturating_add(1);
+        (start..start.saturating_add(tries)).map(|number| number.to_string()).find(|value| self.has(value))
     }
 
     /// Back to what is written in manifests: one operator and its values each, together meaning the same.
@@ -337,11 +301,7 @@ impl Requirement {
     pub fn written(&self) -> Vec<(Operator, Vec<String>)> {
         let values = || self.values.iter().map(ToString::to_string).collect::<Vec<_>>();
         if !self.complement {
-            let operator = if self.values.is_empty() {
-                Operator::DoesNotExist
-            } else {
-                Operator::In
-            };
+            let operator = if self.values.is_empty() { Operator::DoesNotExist } else { Operator::In };
             return vec![(operator, values())];
         }
         let mut written = Vec::new();

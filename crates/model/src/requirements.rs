@@ -48,20 +48,13 @@ impl Requirements {
 
     /// `In` with one value for each label; keys are normalised.
     pub fn from_labels(labels: &BTreeMap<String, String>) -> Self {
-        labels
-            .iter()
-            .map(|(key, value)| Requirement::one_of(labels::normalized(key), &[value]))
-            .collect()
+        labels.iter().map(|(key, value)| Requirement::one_of(labels::normalized(key), &[value])).collect()
     }
 
     /// Reads the expressions of one term of a node affinity. Everything that is wrong with it is in the error.
     pub fn from_term(term: &NodeSelectorTerm) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
-        if term
-            .match_fields
-            .as_ref()
-            .is_some_and(|fields| !fields.is_empty())
-        {
+        if term.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
             problems.push("matchFields isn't supported; use matchExpressions".to_owned());
         }
         let mut requirements = Self::new();
@@ -71,11 +64,7 @@ impl Requirements {
                 Err(error) => problems.push(error.to_string()),
             }
         }
-        if problems.is_empty() {
-            Ok(requirements)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(requirements) } else { Err(problems) }
     }
 
     /// Reads the requirements of a NodePool or NodeClaim. Everything that is wrong with them is in the error.
@@ -92,11 +81,7 @@ impl Requirements {
                 Err(error) => problems.push(error),
             }
         }
-        if problems.is_empty() {
-            Ok(requirements)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(requirements) } else { Err(problems) }
     }
 
     /// Back to the requirements of a NodeClaim, sorted by key; a requirement with two bounds becomes several.
@@ -108,9 +93,7 @@ impl Requirements {
                     key: requirement.key().to_owned(),
                     operator: ApiOperator::from(operator.as_str()),
                     values,
-                    min_values: requirement
-                        .min_values()
-                        .and_then(|count| i32::try_from(count).ok()),
+                    min_values: requirement.min_values().and_then(|count| i32::try_from(count).ok()),
                 });
             }
         }
@@ -203,8 +186,7 @@ impl Requirements {
         wanted: &Self,
         allow_undefined: &BTreeSet<String>,
     ) -> Result<(), Box<Incompatible>> {
-        self.first_conflict(wanted, allow_undefined)
-            .map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
+        self.first_conflict(wanted, allow_undefined).map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
     }
 
     /// The requirement of `wanted` for which [`Self::compatible`] fails, without making words of it. Allocates nothing.
@@ -213,27 +195,21 @@ impl Requirements {
         wanted: &'a Self,
         allow_undefined: &BTreeSet<String>,
     ) -> Option<&'a Requirement> {
-        wanted
-            .0
-            .iter()
-            .find(|requirement| match self.get(requirement.key()) {
-                Some(own) => !own.meets(requirement),
-                None => {
-                    requirement.is_contradiction()
-                        || !(requirement.allows_absence() || allow_undefined.contains(requirement.key()))
-                }
-            })
+        wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
+            Some(own) => !own.meets(requirement),
+            None => {
+                requirement.is_contradiction()
+                    || !(requirement.allows_absence() || allow_undefined.contains(requirement.key()))
+            }
+        })
     }
 
     /// Whether the keys that both define have a value in common, or may both be absent. Keys that only one defines are free.
     pub fn intersects(&self, wanted: &Self) -> Result<(), Box<Incompatible>> {
-        let conflict = wanted
-            .0
-            .iter()
-            .find(|requirement| match self.get(requirement.key()) {
-                Some(own) => !own.meets(requirement),
-                None => requirement.is_contradiction(),
-            });
+        let conflict = wanted.0.iter().find(|requirement| match self.get(requirement.key()) {
+            Some(own) => !own.meets(requirement),
+            None => requirement.is_contradiction(),
+        });
         conflict.map_or(Ok(()), |wanted| Err(self.incompatible(wanted)))
     }
 
@@ -268,17 +244,13 @@ impl Requirements {
                 && crate::label::restricted(requirement.key()).is_none()
                 && !requirement.allows_absence()
         });
-        settable
-            .filter_map(|requirement| Some((requirement.key().to_owned(), requirement.any()?)))
-            .collect()
+        settable.filter_map(|requirement| Some((requirement.key().to_owned(), requirement.any()?))).collect()
     }
 
     /// The keys with one possible value, and that value: what is certain of a node's labels.
     pub fn single_values(&self) -> BTreeMap<String, String> {
         let single = |requirement: &Requirement| {
-            requirement
-                .single_value()
-                .map(|value| (requirement.key().to_owned(), value.to_owned()))
+            requirement.single_value().map(|value| (requirement.key().to_owned(), value.to_owned()))
         };
         self.0.iter().filter_map(single).collect()
     }
@@ -305,11 +277,7 @@ impl fmt::Display for Requirements {
 }
 
 fn incompatible(offered: Option<&Requirement>, wanted: &Requirement) -> Box<Incompatible> {
-    Box::new(Incompatible {
-        key: wanted.key().to_owned(),
-        offered: offered.cloned(),
-        wanted: wanted.clone(),
-    })
+    Box::new(Incompatible { key: wanted.key().to_owned(), offered: offered.cloned(), wanted: wanted.clone() })
 }
 
 /// The CRDs' own rule, which a file that no API server has seen may break.
@@ -317,10 +285,8 @@ fn refuse_negative(
     item: &NodeSelectorRequirementWithMinValues,
     requirement: Requirement,
 ) -> Result<Requirement, InvalidRequirement> {
-    let ordered = matches!(
-        item.operator,
-        ApiOperator::Gt | ApiOperator::Lt | ApiOperator::Gte | ApiOperator::Lte
-    );
+    let ordered =
+        matches!(item.operator, ApiOperator::Gt | ApiOperator::Lt | ApiOperator::Gte | ApiOperator::Lte);
     if ordered && item.values.iter().any(|value| value.starts_with('-')) {
         return Err(InvalidRequirement {
             key: item.key.clone(),

@@ -60,20 +60,12 @@ pub struct Shortfall {
 
 impl Resources {
     /// Nothing of anything.
-    pub const ZERO: Self = Self {
-        cpu: 0,
-        memory: 0,
-        ephemeral_storage: 0,
-        pods: 0,
-        extended: BTreeMap::new(),
-    };
+    pub const ZERO: Self =
+        Self { cpu: 0, memory: 0, ephemeral_storage: 0, pods: 0, extended: BTreeMap::new() };
 
     /// One pod, which is what each pod takes of a node besides its requests.
     pub fn one_pod() -> Self {
-        Self {
-            pods: 1,
-            ..Self::ZERO
-        }
+        Self { pods: 1, ..Self::ZERO }
     }
 
     /// Reads a Kubernetes resource list. The first amount that is unreadable or negative is the error.
@@ -158,11 +150,8 @@ impl Resources {
             (PODS, self.pods),
         ];
         let extended = self.extended.iter().map(|(name, amount)| (&**name, *amount));
-        let mut all: Vec<(&str, i64)> = fixed
-            .into_iter()
-            .chain(extended)
-            .filter(|(_, amount)| *amount != 0)
-            .collect();
+        let mut all: Vec<(&str, i64)> =
+            fixed.into_iter().chain(extended).filter(|(_, amount)| *amount != 0).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter()
     }
@@ -248,32 +237,18 @@ impl Resources {
             && available.pods >= 0;
         fixed
             && available.extended.values().all(|amount| *amount >= 0)
-            && self
-                .extended
-                .iter()
-                .all(|(name, amount)| *amount <= available.get(name))
+            && self.extended.iter().all(|(name, amount)| *amount <= available.get(name))
     }
 
     /// The first resource for which [`Self::fits`] fails, in the order CPU, memory, ephemeral storage, pods, then others by name.
     pub fn shortfall(&self, available: &Self) -> Option<Shortfall> {
-        let others = self
-            .extended
-            .keys()
-            .chain(available.extended.keys())
-            .map(|name| &**name);
+        let others = self.extended.keys().chain(available.extended.keys()).map(|name| &**name);
         let mut others: Vec<&str> = others.collect();
         others.sort_unstable();
-        [CPU, MEMORY, EPHEMERAL_STORAGE, PODS]
-            .into_iter()
-            .chain(others)
-            .find_map(|name| {
-                let (needed, has) = (self.get(name), available.get(name));
-                (needed > has || has < 0).then(|| Shortfall {
-                    resource: name.to_owned(),
-                    needed,
-                    available: has,
-                })
-            })
+        [CPU, MEMORY, EPHEMERAL_STORAGE, PODS].into_iter().chain(others).find_map(|name| {
+            let (needed, has) = (self.get(name), available.get(name));
+            (needed > has || has < 0).then(|| Shortfall { resource: name.to_owned(), needed, available: has })
+        })
     }
 
     /// Whole capacity to allocatable: overhead off, hugepages off memory, nothing below zero.
@@ -335,25 +310,16 @@ pub fn format_amount(resource: &str, amount: i64) -> String {
 }
 
 fn format_bytes(amount: i64) -> String {
-    if amount % 1024 == 0 {
-        Quantity::binary(amount).to_string()
-    } else {
-        amount.to_string()
-    }
+    if amount % 1024 == 0 { Quantity::binary(amount).to_string() } else { amount.to_string() }
 }
 
 /// One amount of a resource list.
 pub fn read_amount(resource: &str, text: &str, rounding: Rounding) -> Result<i64, InvalidResource> {
-    let invalid = |reason: String| InvalidResource {
-        resource: resource.to_owned(),
-        value: text.to_owned(),
-        reason,
-    };
+    let invalid =
+        |reason: String| InvalidResource { resource: resource.to_owned(), value: text.to_owned(), reason };
     let quantity = Quantity::parse(text).map_err(|error| invalid(error.to_string()))?;
     if quantity.is_negative() {
-        return Err(invalid(format!(
-            "{text:?} is negative; an amount is zero or more"
-        )));
+        return Err(invalid(format!("{text:?} is negative; an amount is zero or more")));
     }
     Ok(quantity.amount(Scale::of(resource), rounding))
 }

@@ -88,18 +88,12 @@ impl LabelSelector {
         let mut values = values.to_vec();
         values.sort_unstable();
         values.dedup();
-        self.expressions.push(SelectorExpression {
-            key: key.to_owned(),
-            operator,
-            values,
-        });
+        self.expressions.push(SelectorExpression { key: key.to_owned(), operator, values });
     }
 
     /// Whether every expression holds for these labels.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.expressions
-            .iter()
-            .all(|expression| expression.matches(labels))
+        self.expressions.iter().all(|expression| expression.matches(labels))
     }
 }
 
@@ -121,10 +115,7 @@ mod tests {
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect()
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
     fn expression(key: &str, operator: &str, values: &[&str]) -> meta::LabelSelector {
@@ -172,10 +163,7 @@ mod tests {
     #[test]
     fn bad_expressions_are_refused() {
         for (operator, values) in [("In", &[][..]), ("Exists", &["a"]), ("Gt", &["1"])] {
-            assert!(
-                LabelSelector::from_api(&expression("app", operator, values)).is_err(),
-                "{operator}"
-            );
+            assert!(LabelSelector::from_api(&expression("app", operator, values)).is_err(), "{operator}");
         }
     }
 }

@@ -96,11 +96,7 @@ impl FromStr for TaintEffect {
 impl Taint {
     /// Joins the three parts.
     pub fn new(key: impl Into<String>, value: impl Into<String>, effect: TaintEffect) -> Self {
-        Self {
-            key: key.into(),
-            value: value.into(),
-            effect,
-        }
+        Self { key: key.into(), value: value.into(), effect }
     }
 
     /// Reads a taint of a Node, NodePool or NodeClaim.
@@ -112,11 +108,7 @@ impl Taint {
             .effect
             .parse()
             .map_err(|()| InvalidTaint::Effect(taint.effect.clone(), taint.key.clone()))?;
-        Ok(Self::new(
-            taint.key.clone(),
-            taint.value.clone().unwrap_or_default(),
-            effect,
-        ))
+        Ok(Self::new(taint.key.clone(), taint.value.clone().unwrap_or_default(), effect))
     }
 
     /// Back to the API's form.
@@ -158,12 +150,7 @@ impl fmt::Display for Taint {
 impl Toleration {
     /// Tolerates every taint.
     pub const fn everything() -> Self {
-        Self {
-            key: String::new(),
-            operator: TolerationOperator::Exists,
-            value: String::new(),
-            effect: None,
-        }
+        Self { key: String::new(), operator: TolerationOperator::Exists, value: String::new(), effect: None }
     }
 
     /// Reads a toleration of a pod.
@@ -178,17 +165,11 @@ impl Toleration {
         };
         let effect = match toleration.effect.as_deref() {
             None | Some("") => None,
-            Some(text) => Some(
-                text.parse()
-                    .map_err(|()| InvalidTaint::Effect(text.to_owned(), key.clone()))?,
-            ),
+            Some(text) => {
+                Some(text.parse().map_err(|()| InvalidTaint::Effect(text.to_owned(), key.clone()))?)
+            }
         };
-        Ok(Self {
-            key,
-            operator,
-            value: toleration.value.clone().unwrap_or_default(),
-            effect,
-        })
+        Ok(Self { key, operator, value: toleration.value.clone().unwrap_or_default(), effect })
     }
 
     /// Whether a pod with this toleration bears the taint.
@@ -258,11 +239,7 @@ mod tests {
 
     #[test]
     fn the_first_taint_that_nobody_bears_is_named() {
-        let taints = [
-            taint("a=1:NoSchedule"),
-            taint("b:PreferNoSchedule"),
-            taint("c:NoExecute"),
-        ];
+        let taints = [taint("a=1:NoSchedule"), taint("b:PreferNoSchedule"), taint("c:NoExecute")];
         let bears_a = Toleration {
             key: "a".to_owned(),
             value: "1".to_owned(),
@@ -270,29 +247,16 @@ mod tests {
             effect: None,
         };
         assert_eq!(untolerated(&taints, &[], false), Some(&taints[0]));
-        assert_eq!(
-            untolerated(&taints, std::slice::from_ref(&bears_a), false),
-            Some(&taints[1])
-        );
-        assert_eq!(
-            untolerated(&taints, std::slice::from_ref(&bears_a), true),
-            Some(&taints[2])
-        );
+        assert_eq!(untolerated(&taints, std::slice::from_ref(&bears_a), false), Some(&taints[1]));
+        assert_eq!(untolerated(&taints, std::slice::from_ref(&bears_a), true), Some(&taints[2]));
         assert_eq!(untolerated(&taints, &[Toleration::everything()], false), None);
     }
 
     #[test]
     fn an_unknown_effect_is_refused_rather_than_guessed_away() {
-        let bad = core::Taint {
-            key: "gpu".to_owned(),
-            effect: "Never".to_owned(),
-            ..core::Taint::default()
-        };
+        let bad = core::Taint { key: "gpu".to_owned(), effect: "Never".to_owned(), ..core::Taint::default() };
         assert!(Taint::from_api(&bad).unwrap_err().to_string().contains("Never"));
-        let bad = core::Taint {
-            effect: "NoSchedule".to_owned(),
-            ..core::Taint::default()
-        };
+        let bad = core::Taint { effect: "NoSchedule".to_owned(), ..core::Taint::default() };
         assert_eq!(Taint::from_api(&bad), Err(InvalidTaint::NoKey));
     }
 }

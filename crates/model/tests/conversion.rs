@@ -1,9 +1,6 @@
 //! API objects to the model's: defaults filled in, everything wrong found once, nothing ever failing as a whole.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that meets what it did not expect must end"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that meets what it did not expect must end")]
 
 use karpenter_capi_model::daemon::from_daemon_set;
 use karpenter_capi_model::instance_type::InstanceType;
@@ -36,21 +33,10 @@ fn a_missing_request_is_the_limit_for_containers_and_init_containers() {
     let with_request = container(&json!({"limits": {"cpu": "500m"}, "requests": {"cpu": "0"}}));
     assert_eq!(
         pod(&json!({"containers": [limited]})).requests,
-        Resources::ZERO
-            .with(CPU, 500)
-            .with(MEMORY, 100 << 20)
-            .with("pods", 1)
+        Resources::ZERO.with(CPU, 500).with(MEMORY, 100 << 20).with("pods", 1)
     );
-    assert_eq!(
-        pod(&json!({"containers": [with_request]})).requests,
-        Resources::one_pod()
-    );
-    assert_eq!(
-        pod(&json!({"containers": [], "initContainers": [limited]}))
-            .requests
-            .cpu(),
-        500
-    );
+    assert_eq!(pod(&json!({"containers": [with_request]})).requests, Resources::one_pod());
+    assert_eq!(pod(&json!({"containers": [], "initContainers": [limited]})).requests.cpu(), 500);
 }
 
 #[test]
@@ -77,12 +63,7 @@ fn a_resized_container_counts_with_the_larger_amount() {
         "status": {"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}}}]}
     });
-    assert_eq!(
-        pod::from_api(&serde_json::from_value(bound).unwrap())
-            .requests
-            .cpu(),
-        2000
-    );
+    assert_eq!(pod::from_api(&serde_json::from_value(bound).unwrap()).requests.cpu(), 2000);
 }
 
 #[test]
@@ -148,18 +129,8 @@ fn pods_that_end_or_come_back_by_themselves_want_no_place() {
     for (metadata, status, provisionable, reschedulable) in [
         (json!({}), marked.clone(), true, true),
         (json!({}), unmarked.clone(), false, true),
-        (
-            json!({"ownerReferences": owned("DaemonSet", "apps/v1")}),
-            marked.clone(),
-            false,
-            false,
-        ),
-        (
-            json!({"ownerReferences": owned("Node", "v1")}),
-            marked.clone(),
-            false,
-            false,
-        ),
+        (json!({"ownerReferences": owned("DaemonSet", "apps/v1")}), marked.clone(), false, false),
+        (json!({"ownerReferences": owned("Node", "v1")}), marked.clone(), false, false),
         (json!({}), json!({"phase": "Succeeded"}), false, false),
         (going, marked.clone(), false, false),
         (going_of_set, unmarked, false, true),
@@ -189,14 +160,7 @@ fn sidecar_and_host_network_ports_are_host_ports_and_init_ports_are_not() {
     let mut sidecar = ports(9001);
     sidecar["restartPolicy"] = json!("Always");
     let with_ports = pod(&json!({"containers": [ports(9000)], "initContainers": [sidecar, ports(9002)]}));
-    assert_eq!(
-        with_ports
-            .host_ports
-            .iter()
-            .map(|port| port.port)
-            .collect::<Vec<_>>(),
-        [9000, 9001]
-    );
+    assert_eq!(with_ports.host_ports.iter().map(|port| port.port).collect::<Vec<_>>(), [9000, 9001]);
     let on_host = json!({"hostNetwork": true, "containers": [{"name": "c", "ports": [{"containerPort": 53, "protocol": "UDP"}]}]});
     assert_eq!(pod(&on_host).host_ports[0].port, 53);
 }
@@ -206,11 +170,7 @@ fn ephemeral_volumes_are_known_by_their_generated_claims() {
     let volumes = json!({"containers": [], "volumes": [
         {"name": "b", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
         {"name": "a", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "c", "emptyDir": {}}]});
-    let claims: Vec<String> = pod(&volumes)
-        .volume_claims
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let claims: Vec<String> = pod(&volumes).volume_claims.iter().map(ToString::to_string).collect();
     assert_eq!(claims, ["default/data", "default/p-b"]);
 }
 
@@ -230,18 +190,11 @@ fn a_daemon_pod_gets_the_limit_range_defaults_of_its_namespace() {
     .unwrap();
     let daemon = from_daemon_set(&daemon_set(), None, &[&range]);
     assert_eq!(
-        (
-            daemon.requests.cpu(),
-            daemon.requests.memory(),
-            daemon.requests.pods()
-        ),
+        (daemon.requests.cpu(), daemon.requests.memory(), daemon.requests.pods()),
         (1000, 256 << 20, 1)
     );
     assert!(daemon.is_daemon());
-    assert_eq!(
-        from_daemon_set(&daemon_set(), None, &[]).requests,
-        Resources::one_pod()
-    );
+    assert_eq!(from_daemon_set(&daemon_set(), None, &[]).requests, Resources::one_pod());
 }
 
 #[test]
@@ -255,10 +208,7 @@ fn a_live_daemon_pod_gives_the_requests_and_not_the_place() {
     .unwrap();
     let daemon = from_daemon_set(&daemon_set(), Some(&live), &[]);
     assert_eq!(daemon.requests.cpu(), 700);
-    assert_eq!(
-        (daemon.required_node_affinity.len(), daemon.invalid.len()),
-        (0, 0)
-    );
+    assert_eq!((daemon.required_node_affinity.len(), daemon.invalid.len()), (0, 0));
 }
 
 fn claim(conditions: &[&str]) -> Value {
@@ -295,21 +245,15 @@ fn promise() -> InstanceType {
     InstanceType {
         name: "m".to_owned(),
         machine_deployment: Some(NamespacedName::new("default", "m")),
-        requirements: [
-            Requirement::one_of("zone", &["z1"]),
-            Requirement::one_of("size", &["a", "b"]),
-        ]
-        .into_iter()
-        .collect::<Requirements>(),
+        requirements: [Requirement::one_of("zone", &["z1"]), Requirement::one_of("size", &["a", "b"])]
+            .into_iter()
+            .collect::<Requirements>(),
         taints: vec![karpenter_capi_model::taint::Taint::new(
             "edge",
             "",
             karpenter_capi_model::taint::TaintEffect::NoSchedule,
         )],
-        capacity: Resources::ZERO
-            .with(CPU, 16_000)
-            .with(MEMORY, 64 << 30)
-            .with("nvidia.com/gpu", 2),
+        capacity: Resources::ZERO.with(CPU, 16_000).with(MEMORY, 64 << 30).with("nvidia.com/gpu", 2),
         overhead: Resources::ZERO.with(CPU, 1000),
         offerings: Vec::new(),
         headroom: None,
@@ -335,20 +279,14 @@ fn view(node: Option<&Value>, claim: Option<&Value>) -> Node {
 #[test]
 fn a_claim_in_flight_is_what_its_machine_deployment_promises() {
     let view = view(None, Some(&claim(&["Launched"])));
-    assert_eq!(
-        (view.name.as_str(), view.has_node, view.initialized),
-        ("nc1", false, false)
-    );
+    assert_eq!((view.name.as_str(), view.has_node, view.initialized), ("nc1", false, false));
     assert_eq!(view.labels.get("zone").map(String::as_str), Some("z1"));
     assert_eq!(view.labels.get("size"), None, "not certain");
     assert_eq!(view.node_pool.as_deref(), Some("p"));
     assert_eq!(taints(&view), ["dedicated=x:NoSchedule", "edge:NoSchedule"]);
     assert_eq!(
         view.allocatable,
-        Resources::ZERO
-            .with(CPU, 15_000)
-            .with(MEMORY, 64 << 30)
-            .with("nvidia.com/gpu", 2)
+        Resources::ZERO.with(CPU, 15_000).with(MEMORY, 64 << 30).with("nvidia.com/gpu", 2)
     );
     assert_eq!(view.machine_deployment, Some(NamespacedName::new("default", "m")));
 }
@@ -356,21 +294,11 @@ fn a_claim_in_flight_is_what_its_machine_deployment_promises() {
 #[test]
 fn a_registered_node_keeps_the_promised_gpus_until_it_is_initialized() {
     let registered = view(Some(&joined()), Some(&claim(&["Launched", "Registered"])));
-    assert_eq!(
-        taints(&registered),
-        Vec::<String>::new(),
-        "ephemeral and startup taints don't count yet"
-    );
-    assert_eq!(
-        (registered.allocatable.cpu(), registered.allocatable.memory()),
-        (15_000, 58 << 30)
-    );
+    assert_eq!(taints(&registered), Vec::<String>::new(), "ephemeral and startup taints don't count yet");
+    assert_eq!((registered.allocatable.cpu(), registered.allocatable.memory()), (15_000, 58 << 30));
     assert_eq!(registered.allocatable.get("nvidia.com/gpu"), 2);
     assert!(!registered.ready);
-    let initialized = view(
-        Some(&joined()),
-        Some(&claim(&["Launched", "Registered", "Initialized"])),
-    );
+    let initialized = view(Some(&joined()), Some(&claim(&["Launched", "Registered", "Initialized"])));
     assert_eq!(initialized.allocatable.get("nvidia.com/gpu"), 0);
     assert_eq!(
         taints(&initialized),
@@ -402,10 +330,7 @@ fn a_node_without_a_claim_is_initialized_and_all_its_taints_count() {
 fn a_cordoned_node_repels_pods_even_before_its_taint_is_there() {
     let mut node = joined();
     node["spec"] = json!({"unschedulable": true});
-    assert_eq!(
-        taints(&view(Some(&node), None)),
-        ["node.kubernetes.io/unschedulable:NoSchedule"]
-    );
+    assert_eq!(taints(&view(Some(&node), None)), ["node.kubernetes.io/unschedulable:NoSchedule"]);
 }
 
 #[test]
@@ -422,13 +347,7 @@ fn an_amount_of_a_node_that_can_not_be_read_is_named_and_counts_as_absent() {
     let mut node = joined();
     node["status"]["allocatable"]["memory"] = json!("58 Gi");
     let node = serde_json::from_value(node).unwrap();
-    let (view, problems) = node::from_api(Sources {
-        node: Some(&node),
-        ..Sources::default()
-    });
+    let (view, problems) = node::from_api(Sources { node: Some(&node), ..Sources::default() });
     assert_eq!(view.allocatable.memory(), 0);
-    assert!(
-        problems[0].starts_with("Node/n1: allocatable: memory: \"58 Gi\""),
-        "{problems:?}"
-    );
+    assert!(problems[0].starts_with("Node/n1: allocatable: memory: \"58 Gi\""), "{problems:?}");
 }

@@ -25,9 +25,7 @@ fn fixture(part: &str) -> Vec<Value> {
 
 fn strings(value: &Value) -> Vec<String> {
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter()
-        .map(|item| item.as_str().unwrap().to_owned())
-        .collect()
+    list.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
 fn min_values(value: &Value) -> Option<u32> {
@@ -36,60 +34,34 @@ fn min_values(value: &Value) -> Option<u32> {
 
 fn requirement(value: &Value) -> Requirement {
     let operator = value["operator"].as_str().unwrap();
-    Requirement::parse(
-        value["key"].as_str().unwrap(),
-        operator,
-        &strings(&value["values"]),
-    )
-    .unwrap()
+    Requirement::parse(value["key"].as_str().unwrap(), operator, &strings(&value["values"])).unwrap()
 }
 
 /// Everything that upstream says of a requirement.
 fn assert_is(requirement: &Requirement, expected: &Value, probes: &[String]) {
     assert_eq!(requirement.to_string(), expected["string"].as_str().unwrap());
-    assert_eq!(
-        requirement.operator().as_str(),
-        expected["operator"].as_str().unwrap()
-    );
-    let has: Vec<String> = probes
-        .iter()
-        .filter(|probe| requirement.has(probe))
-        .cloned()
-        .collect();
+    assert_eq!(requirement.operator().as_str(), expected["operator"].as_str().unwrap());
+    let has: Vec<String> = probes.iter().filter(|probe| requirement.has(probe)).cloned().collect();
     assert_eq!(has, strings(&expected["has"]), "{requirement}");
     let spec = &expected["spec"];
-    assert_eq!(
-        requirement.min_values(),
-        min_values(&spec["minValues"]),
-        "{requirement}"
-    );
+    assert_eq!(requirement.min_values(), min_values(&spec["minValues"]), "{requirement}");
     // Upstream writes Gte n where we write Gt n-1, and one requirement (losing the rest) where we write several.
     let operator: Operator = spec["operator"].as_str().unwrap().parse().unwrap();
     let values = strings(&spec["values"]);
-    let upstream = match (
-        operator,
-        values.first().and_then(|value| value.parse::<i64>().ok()),
-    ) {
+    let upstream = match (operator, values.first().and_then(|value| value.parse::<i64>().ok())) {
         (Operator::Gte, Some(bound)) if bound > 0 => (Operator::Gt, vec![(bound - 1).to_string()]),
         (Operator::Lte, Some(bound)) => (Operator::Lt, vec![(bound + 1).to_string()]),
         _ => (operator, values),
     };
     let written = requirement.written();
-    assert!(
-        written.contains(&upstream),
-        "{requirement}: {written:?} lacks {upstream:?}"
-    );
+    assert!(written.contains(&upstream), "{requirement}: {written:?} lacks {upstream:?}");
     let mut back: Vec<Requirement> = written
         .iter()
         .map(|(operator, values)| Requirement::parse(requirement.key(), operator.as_str(), values).unwrap())
         .collect();
     let first = back.remove(0).with_min_values(requirement.min_values());
     let back = back.iter().fold(first, |all, one| all.intersection(one));
-    assert_eq!(
-        back.to_string(),
-        requirement.to_string(),
-        "written and read again"
-    );
+    assert_eq!(back.to_string(), requirement.to_string(), "written and read again");
 }
 
 #[test]
@@ -116,11 +88,7 @@ fn intersections_are_what_upstream_says() {
     for case in cases {
         let a = requirement(&case["a"]).with_min_values(min_values(&case["aMinValues"]));
         let b = requirement(&case["b"]).with_min_values(min_values(&case["bMinValues"]));
-        assert_eq!(
-            a.intersects(&b),
-            case["hasIntersection"].as_bool().unwrap(),
-            "{a} with {b}"
-        );
+        assert_eq!(a.intersects(&b), case["hasIntersection"].as_bool().unwrap(), "{a} with {b}");
         assert_is(&a.intersection(&b), &case["intersection"], &probes);
     }
 }
@@ -131,26 +99,13 @@ fn compatibility_is_what_upstream_says() {
     assert_eq!(cases.len(), 1104);
     let allowed = karpenter_capi_model::label::well_known();
     for case in cases {
-        let node: Requirements = (!case["node"].is_null())
-            .then(|| requirement(&case["node"]))
-            .into_iter()
-            .collect();
+        let node: Requirements =
+            (!case["node"].is_null()).then(|| requirement(&case["node"])).into_iter().collect();
         let pod: Requirements = [requirement(&case["pod"])].into_iter().collect();
-        assert_eq!(
-            node.intersects(&pod).is_ok(),
-            case["intersects"],
-            "{node} with {pod}"
-        );
-        assert_eq!(
-            node.compatible(&pod, &BTreeSet::new()).is_ok(),
-            case["strict"],
-            "{node} for {pod}"
-        );
+        assert_eq!(node.intersects(&pod).is_ok(), case["intersects"], "{node} with {pod}");
+        assert_eq!(node.compatible(&pod, &BTreeSet::new()).is_ok(), case["strict"], "{node} for {pod}");
         let lenient = node.compatible(&pod, &allowed).is_ok();
-        assert_eq!(
-            lenient, case["allowUndefinedWellKnown"],
-            "{node} for {pod}, well-known keys open"
-        );
+        assert_eq!(lenient, case["allowUndefinedWellKnown"], "{node} for {pod}, well-known keys open");
     }
 }
 
@@ -162,11 +117,7 @@ fn taints_are_tolerated_as_upstream_says() {
         let taint = Taint::from_api(&serde_json::from_value(case["taint"].clone()).unwrap()).unwrap();
         let toleration = serde_json::from_value(case["toleration"].clone()).unwrap();
         let toleration = Toleration::from_api(&toleration).unwrap();
-        assert_eq!(
-            toleration.tolerates(&taint),
-            case["tolerated"],
-            "{toleration:?} with {taint}"
-        );
+        assert_eq!(toleration.tolerates(&taint), case["tolerated"], "{toleration:?} with {taint}");
     }
 }
 
@@ -177,19 +128,11 @@ fn pod_requests_are_what_upstream_says() {
     for case in cases {
         let mut expected = Resources::ZERO;
         for (name, amount) in case["requests"].as_object().unwrap() {
-            expected.set(
-                name,
-                read_amount(name, amount.as_str().unwrap(), Rounding::Up).unwrap(),
-            );
+            expected.set(name, read_amount(name, amount.as_str().unwrap(), Rounding::Up).unwrap());
         }
         let mut invalid = Vec::new();
         let spec = serde_json::from_value(case["spec"].clone()).unwrap();
-        assert_eq!(
-            effective(&spec, None, Defaulting::AsWritten, &mut invalid),
-            expected,
-            "{}",
-            case["spec"]
-        );
+        assert_eq!(effective(&spec, None, Defaulting::AsWritten, &mut invalid), expected, "{}", case["spec"]);
         assert_eq!(invalid, Vec::<String>::new());
     }
 }

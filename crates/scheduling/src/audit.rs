@@ -50,10 +50,7 @@ struct Auditor<'a> {
 
 impl<'a> Auditor<'a> {
     fn blame(&mut self, subject: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation {
-            subject: subject.into(),
-            message: message.into(),
-        });
+        self.violations.push(Violation { subject: subject.into(), message: message.into() });
     }
 
     fn each_pod_once(&mut self) {
@@ -87,17 +84,11 @@ impl<'a> Auditor<'a> {
                     self.blame(&subject, format!("has reason {} without words", reason.code));
                 }
                 let pools = &self.input.node_pools;
-                if reason
-                    .node_pool
-                    .as_ref()
-                    .is_some_and(|name| !pools.iter().any(|pool| pool.name == *name))
+                if reason.node_pool.as_ref().is_some_and(|name| !pools.iter().any(|pool| pool.name == *name))
                 {
                     self.blame(
                         &subject,
-                        format!(
-                            "has a reason for NodePool {:?}, which isn't there",
-                            reason.node_pool
-                        ),
+                        format!("has a reason for NodePool {:?}, which isn't there", reason.node_pool),
                     );
                 }
                 let untrue = match reason.code {
@@ -115,10 +106,7 @@ impl<'a> Auditor<'a> {
     /// What no solve of this version may place at all.
     fn may_be_placed(&mut self, pod: &Pod) {
         let soft = self.input.options.preference_policy == PreferencePolicy::Respect;
-        let spread = pod
-            .topology_spread
-            .iter()
-            .any(|constraint| constraint.required || soft);
+        let spread = pod.topology_spread.iter().any(|constraint| constraint.required || soft);
         let affinity = !pod.pod_affinity.is_empty() || !pod.pod_anti_affinity.is_empty();
         let wishes = !pod.preferred_pod_affinity.is_empty() || !pod.preferred_pod_anti_affinity.is_empty();
         let mut cannot = Vec::new();
@@ -127,10 +115,7 @@ impl<'a> Auditor<'a> {
             (pod.needs_dynamic_resources, "it needs dynamic resources"),
             (pod.gated, "it is gated"),
             (spread, "it has topology spread constraints"),
-            (
-                affinity || (soft && wishes),
-                "it has pod affinity or anti-affinity",
-            ),
+            (affinity || (soft && wishes), "it has pod affinity or anti-affinity"),
             (!pod.volume_claims.is_empty(), "it has volumes"),
             (!pod.host_ports.is_empty(), "it has host ports"),
         ] {
@@ -146,24 +131,12 @@ impl<'a> Auditor<'a> {
 
     /// Required anti-affinity repels in both directions.
     fn is_not_repelled(&mut self, pod: &Pod) {
-        let others = self
-            .input
-            .pods
-            .iter()
-            .chain(self.input.bound_pods.values().flatten());
+        let others = self.input.pods.iter().chain(self.input.bound_pods.values().flatten());
         let mut repelled_by = None;
         for other in others {
             for term in &other.pod_anti_affinity {
-                let selects = term
-                    .selector
-                    .as_ref()
-                    .is_some_and(|selector| selector.matches(&pod.labels));
-                let labels = self
-                    .input
-                    .namespaces
-                    .get(&pod.name.namespace)
-                    .cloned()
-                    .unwrap_or_default();
+                let selects = term.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels));
+                let labels = self.input.namespaces.get(&pod.name.namespace).cloned().unwrap_or_default();
                 let named = term.namespaces.contains(&pod.name.namespace);
                 let in_scope = match &term.namespace_selector {
                     Some(selector) => named || selector.matches(&labels),
@@ -185,21 +158,14 @@ impl<'a> Auditor<'a> {
 
     /// The pods of this list that are known; the others are blamed elsewhere.
     fn known(&self, names: &[NamespacedName]) -> Vec<&'a Pod> {
-        names
-            .iter()
-            .filter_map(|name| self.pods.get(name).copied())
-            .collect()
+        names.iter().filter_map(|name| self.pods.get(name).copied()).collect()
     }
 }
 
 /// A taint that keeps the pod away for good; `PreferNoSchedule` never does.
 fn hard_taint<'t>(pod: &Pod, taints: impl IntoIterator<Item = &'t Taint>) -> Option<&'t Taint> {
     let hard = |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule;
-    let borne = |taint: &Taint| {
-        pod.tolerations
-            .iter()
-            .any(|toleration| toleration.tolerates(taint))
-    };
+    let borne = |taint: &Taint| pod.tolerations.iter().any(|toleration| toleration.tolerates(taint));
     taints.into_iter().filter(hard).find(|taint| !borne(taint))
 }
 
@@ -207,13 +173,9 @@ fn hard_taint<'t>(pod: &Pod, taints: impl IntoIterator<Item = &'t Taint>) -> Opt
 fn node_constraints_hold(pod: &Pod, holds: impl Fn(&Requirement) -> bool) -> bool {
     pod.node_selector.iter().all(&holds)
         && (pod.required_node_affinity.is_empty()
-            || pod
-                .required_node_affinity
-                .iter()
-                .any(|term| term.iter().all(&holds)))
+            || pod.required_node_affinity.iter().any(|term| term.iter().all(&holds)))
 }
 
 fn sum<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Resources {
-    pods.into_iter()
-        .fold(Resources::ZERO, |sum, pod| sum.plus(&pod.requests))
+    pods.into_iter().fold(Resources::ZERO, |sum, pod| sum.plus(&pod.requests))
 }

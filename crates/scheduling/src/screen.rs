@@ -17,11 +17,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn new(input: &'a Input) -> Self {
         let all = input.pods.iter().chain(input.bound_pods.values().flatten());
         let repelling = all
-            .flat_map(|pod| {
-                pod.pod_anti_affinity
-                    .iter()
-                    .map(|term| (pod.name.namespace.as_str(), term))
-            })
+            .flat_map(|pod| pod.pod_anti_affinity.iter().map(|term| (pod.name.namespace.as_str(), term)))
             .collect();
         Self {
             respects_preferences: input.options.preference_policy == PreferencePolicy::Respect,
@@ -40,49 +36,29 @@ impl<'a> Screen<'a> {
             return Some((ReasonCode::DynamicResources, message));
         }
         let what = self.unsupported(pod)?;
-        Some((
-            ReasonCode::NotEvaluated,
-            format!("{what}: not evaluated by this version"),
-        ))
+        Some((ReasonCode::NotEvaluated, format!("{what}: not evaluated by this version")))
     }
 
     fn unsupported(&self, pod: &Pod) -> Option<&'static str> {
         let soft = self.respects_preferences;
-        let spread = pod
-            .topology_spread
-            .iter()
-            .any(|constraint| constraint.required || soft);
+        let spread = pod.topology_spread.iter().any(|constraint| constraint.required || soft);
         let checks = [
             (pod.gated, "spec.schedulingGates"),
             (spread, "spec.topologySpreadConstraints"),
             (!pod.pod_affinity.is_empty(), "spec.affinity.podAffinity"),
-            (
-                soft && !pod.preferred_pod_affinity.is_empty(),
-                "preferred spec.affinity.podAffinity",
-            ),
+            (soft && !pod.preferred_pod_affinity.is_empty(), "preferred spec.affinity.podAffinity"),
             (!pod.pod_anti_affinity.is_empty(), "spec.affinity.podAntiAffinity"),
-            (
-                soft && !pod.preferred_pod_anti_affinity.is_empty(),
-                "preferred spec.affinity.podAntiAffinity",
-            ),
-            (
-                !pod.volume_claims.is_empty(),
-                "volumes with a PersistentVolumeClaim",
-            ),
+            (soft && !pod.preferred_pod_anti_affinity.is_empty(), "preferred spec.affinity.podAntiAffinity"),
+            (!pod.volume_claims.is_empty(), "volumes with a PersistentVolumeClaim"),
             (!pod.host_ports.is_empty(), "host ports"),
-            (
-                self.is_repelled(pod),
-                "required anti-affinity of another pod that selects this one",
-            ),
+            (self.is_repelled(pod), "required anti-affinity of another pod that selects this one"),
         ];
         checks.into_iter().find(|(found, _)| *found).map(|(_, what)| what)
     }
 
     fn is_repelled(&self, pod: &Pod) -> bool {
         self.repelling.iter().any(|(namespace, term)| {
-            term.selector
-                .as_ref()
-                .is_some_and(|selector| selector.matches(&pod.labels))
+            term.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
                 && self.covers(namespace, term, &pod.name.namespace)
         })
     }

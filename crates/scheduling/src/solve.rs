@@ -99,9 +99,8 @@ impl<'a> World<'a> {
             template.pool.taints.iter().chain(of_types)
         });
         let of_nodes = nodes.iter().flat_map(|existing| &existing.node.taints);
-        let some_prefer = of_pools
-            .chain(of_nodes)
-            .any(|taint: &Taint| taint.effect == TaintEffect::PreferNoSchedule);
+        let some_prefer =
+            of_pools.chain(of_nodes).any(|taint: &Taint| taint.effect == TaintEffect::PreferNoSchedule);
         let mut warnings = warnings::Warnings::default();
         warnings.note_pools(&templates);
         Self {
@@ -182,10 +181,7 @@ impl<'a> World<'a> {
     }
 
     fn place_on_existing(&mut self, pod: &Pod, level: &Level) -> bool {
-        let found = self
-            .nodes
-            .iter_mut()
-            .find(|existing| existing.accepts(pod, level));
+        let found = self.nodes.iter_mut().find(|existing| existing.accepts(pod, level));
         found.is_some_and(|existing| {
             existing.place(pod);
             true
@@ -194,14 +190,8 @@ impl<'a> World<'a> {
 
     fn place_in_claim(&mut self, pod: &'a Pod, level: &Level, prices: Prices) -> bool {
         let (claims, templates) = (&self.claims, &self.templates);
-        self.sequence
-            .sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
-        let attempt = Attempt {
-            pod,
-            level,
-            options: &self.input.options,
-            headroom: &self.headroom,
-        };
+        self.sequence.sort_by_key(|index| claims.get(*index).map_or(0, |claim| claim.pods.len()));
+        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
         let found = self.sequence.iter().find_map(|index| {
             let claim = claims.get(*index)?;
             let template = templates.get(claim.template)?;
@@ -225,12 +215,7 @@ impl<'a> World<'a> {
     }
 
     fn place_in_new_claim(&mut self, pod: &'a Pod, level: &Level, prices: Prices) -> bool {
-        let attempt = Attempt {
-            pod,
-            level,
-            options: &self.input.options,
-            headroom: &self.headroom,
-        };
+        let attempt = Attempt { pod, level, options: &self.input.options, headroom: &self.headroom };
         let opened = self
             .templates
             .iter()
@@ -256,8 +241,7 @@ impl<'a> World<'a> {
     }
 
     fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
-        self.warnings
-            .note_undeclared_taints(&self.nodes, &self.templates, &self.on_new);
+        self.warnings.note_undeclared_taints(&self.nodes, &self.templates, &self.on_new);
         let mut node_claims = Vec::new();
         for claim in self.claims {
             if let Some(template) = self.templates.get(claim.template) {
@@ -267,11 +251,6 @@ impl<'a> World<'a> {
             }
         }
         let placements = Existing::placements(self.nodes);
-        Plan {
-            node_claims,
-            placements,
-            pending,
-            warnings: self.warnings.into_sorted(),
-        }
+        Plan { node_claims, placements, pending, warnings: self.warnings.into_sorted() }
     }
 }

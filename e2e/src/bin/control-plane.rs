@@ -21,12 +21,7 @@ const USAGE: &str = "usage: control-plane build | up
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let result = match arguments
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .as_slice()
-    {
+    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["build"] => build().await,
         ["up"] => up().await,
         _ => {
@@ -68,11 +63,7 @@ async fn run() -> Result<()> {
     let client = plane.client()?;
     hollow::install(&client).await?;
     let _provider = hollow::Provider::start(&client, &client, hollow::ProviderOptions::of_plane(&plane)?);
-    writeln!(
-        std::io::stdout(),
-        "export KUBECONFIG={}",
-        plane.kubeconfig().display()
-    )?;
+    writeln!(std::io::stdout(), "export KUBECONFIG={}", plane.kubeconfig().display())?;
     eprintln!(
         "kubectl: {}; logs: {}; Ctrl-C ends it all",
         plane.binaries().path(Binary::Kubectl).display(),

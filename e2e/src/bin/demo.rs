@@ -48,9 +48,8 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Option<demo::O
             "--once" => options.acts = Some(demo::SCRIPT.len()),
             "--acts" => {
                 let number = arguments.next().context("--acts needs a number")?;
-                let number = number
-                    .parse()
-                    .with_context(|| format!("--acts {number}: not a whole number"))?;
+                let number =
+                    number.parse().with_context(|| format!("--acts {number}: not a whole number"))?;
                 options.acts = Some(number);
             }
             "--plain" => options.plain = true,

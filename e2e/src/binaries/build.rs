@@ -32,12 +32,7 @@ pub(super) fn arguments() -> Vec<String> {
              -X {package}.gitTreeState=clean -X {package}.gitCommit=unknown -X {package}.buildDate=1970-01-01T00:00:00Z"
         )
     });
-    vec![
-        "build".into(),
-        "-trimpath".into(),
-        "-ldflags".into(),
-        format!("-s -w {}", stamps.join(" ")),
-    ]
+    vec!["build".into(), "-trimpath".into(), "-ldflags".into(), format!("-s -w {}", stamps.join(" "))]
 }
 
 /// The version that `go.mod` requires of a module.
@@ -45,10 +40,7 @@ fn module_version(module: &str) -> &'static str {
     let mut required = GO_MOD.lines().map(str::split_whitespace).filter_map(|mut words| {
         let first = words.next()?;
         let name = if first == "require" { words.next()? } else { first };
-        (name == module)
-            .then(|| words.next())
-            .flatten()
-            .filter(|version| version.starts_with('v'))
+        (name == module).then(|| words.next()).flatten().filter(|version| version.starts_with('v'))
     });
     required.next().unwrap_or("v0.0.0")
 }
@@ -56,31 +48,20 @@ fn module_version(module: &str) -> &'static str {
 /// Builds all programs into `<folder>/bin`, which appears only when it is complete.
 pub(super) fn build(folder: &Path) -> Result<()> {
     check_go()?;
-    let scratch = tempfile::Builder::new()
-        .prefix("building-")
-        .tempdir_in(folder)
-        .context("creating a build folder")?;
+    let scratch =
+        tempfile::Builder::new().prefix("building-").tempdir_in(folder).context("creating a build folder")?;
     let module = scratch.path().join("module");
     let output = scratch.path().join(FOLDER);
     write_module(&module)?;
     fs::create_dir(&output)?;
 
     let log = folder.join("go-build.log");
-    eprintln!(
-        "building the control plane (about ten CPU minutes, once); log: {}",
-        log.display()
-    );
+    eprintln!("building the control plane (about ten CPU minutes, once); log: {}", log.display());
     let started = Instant::now();
     let mut go = go(&module);
-    go.args(arguments())
-        .arg("-o")
-        .arg(&output)
-        .args(Binary::ALL.map(Binary::package));
-    let status = go
-        .stdout(Stdio::null())
-        .stderr(fs::File::create(&log)?)
-        .status()
-        .context("running go build")?;
+    go.args(arguments()).arg("-o").arg(&output).args(Binary::ALL.map(Binary::package));
+    let status =
+        go.stdout(Stdio::null()).stderr(fs::File::create(&log)?).status().context("running go build")?;
     if !status.success() {
         let text = fs::read_to_string(&log).unwrap_or_default();
         bail!(
@@ -110,12 +91,7 @@ fn adopt_name(output: &Path, binary: Binary) -> Result<()> {
             fs::rename(&built, &wanted)?;
         }
     }
-    ensure!(
-        wanted.is_file(),
-        "`go build` left no {} in {}",
-        binary.file_name(),
-        output.display()
-    );
+    ensure!(wanted.is_file(), "`go build` left no {} in {}", binary.file_name(), output.display());
     Ok(())
 }
 
@@ -141,11 +117,7 @@ pub(super) fn go(module: &Path) -> Command {
 
 /// Fails with a remedy when Go is missing or older than the module wants.
 pub(super) fn check_go() -> Result<()> {
-    let wanted = GO_MOD
-        .lines()
-        .find_map(|line| line.strip_prefix("go "))
-        .unwrap_or("1.26.0")
-        .trim();
+    let wanted = GO_MOD.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26.0").trim();
     let remedy = format!(
         "the control plane of the end-to-end tests is built from Go modules and needs Go {wanted} or newer: \
          install it from https://go.dev/dl/ or your distribution and put its bin folder on PATH"
@@ -170,19 +142,13 @@ pub(super) fn check_go() -> Result<()> {
 
 fn version_number(version: &str) -> Vec<u32> {
     let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
-    version
-        .split('.')
-        .map(|part| digits(part).parse().unwrap_or(0))
-        .collect()
+    version.split('.').map(|part| digits(part).parse().unwrap_or(0)).collect()
 }
 
 /// The last `count` lines of a text.
 pub(crate) fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    lines
-        .get(lines.len().saturating_sub(count)..)
-        .unwrap_or_default()
-        .join("\n")
+    lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().join("\n")
 }
 
 #[cfg(test)]

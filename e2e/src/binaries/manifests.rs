@@ -33,34 +33,20 @@ pub(super) fn render(binaries: &Binaries) -> Result<()> {
     let webhooks_path = capi.join("core/config/webhook/manifests.yaml");
     let webhooks =
         fs::read_to_string(&webhooks_path).with_context(|| format!("reading {}", webhooks_path.display()))?;
-    fs::write(
-        output.join(CAPI),
-        serde_json::to_vec(&cluster_api(&crds, &webhooks)?)?,
-    )?;
+    fs::write(output.join(CAPI), serde_json::to_vec(&cluster_api(&crds, &webhooks)?)?)?;
 
     let kwok = module_folder(&module, "sigs.k8s.io/kwok")?;
-    fs::write(
-        output.join(KWOK),
-        kustomize(binaries, &kwok.join("kustomize/stage/fast"))?,
-    )?;
+    fs::write(output.join(KWOK), kustomize(binaries, &kwok.join("kustomize/stage/fast"))?)?;
 
     fs::rename(&output, binaries.folder().join(FOLDER)).context("moving the rendered manifests into place")
 }
 
 fn module_folder(module: &Path, name: &str) -> Result<PathBuf> {
     // `go list -m` knows no folder for a module that was never downloaded, as when only the programs were kept.
-    for arguments in [
-        &["mod", "download", name][..],
-        &["list", "-m", "-f", "{{.Dir}}", name],
-    ] {
+    for arguments in [&["mod", "download", name][..], &["list", "-m", "-f", "{{.Dir}}", name]] {
         let output = build::go(module).args(arguments).output().context("running go")?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(
-            output.status.success(),
-            "`go {}` failed: {}",
-            arguments.join(" "),
-            errors.trim()
-        );
+        ensure!(output.status.success(), "`go {}` failed: {}", arguments.join(" "), errors.trim());
         let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if !found.is_empty() {
             return Ok(PathBuf::from(found));
@@ -76,12 +62,7 @@ fn kustomize(binaries: &Binaries, folder: &Path) -> Result<String> {
         .output()
         .context("running kubectl kustomize")?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "`kubectl kustomize {}` failed: {}",
-        folder.display(),
-        errors.trim()
-    );
+    ensure!(output.status.success(), "`kubectl kustomize {}` failed: {}", folder.display(), errors.trim());
     String::from_utf8(output.stdout).context("kubectl kustomize wrote something other than UTF-8")
 }
 
@@ -140,10 +121,7 @@ mod tests {
             }
         });
         call_by_url(&mut crd);
-        assert_eq!(
-            crd.pointer("/spec/versions/0/schema/properties/clientConfig"),
-            Some(&schema)
-        );
+        assert_eq!(crd.pointer("/spec/versions/0/schema/properties/clientConfig"), Some(&schema));
         assert_eq!(
             crd.pointer("/spec/conversion/webhook/clientConfig/url"),
             Some(&json!("https://webhook.invalid/convert"))

@@ -54,21 +54,13 @@ pub(super) struct Player {
 
 impl Player {
     pub(super) fn new(client: Client, pictures: Receiver<Picture>, said: UnboundedSender<Line>) -> Self {
-        Self {
-            client,
-            pictures,
-            said,
-            ordinary: 0,
-            hurries: false,
-        }
+        Self { client, pictures, said, ordinary: 0, hurries: false }
     }
 
     /// Waits for the first pods to run, then plays that many acts, or acts without end.
     pub(super) async fn play(&mut self, acts: Option<usize>) -> Result<()> {
         self.hurries = acts.is_some();
-        self.say(&format!(
-            "The operator starts. {PODS} pods wait; there is no Node."
-        ));
+        self.say(&format!("The operator starts. {PODS} pods wait; there is no Node."));
         let picture = self.all_pods_run().await?;
         self.ordinary = of_pool(&picture, GENERAL).len();
         self.say(&format!(
@@ -80,9 +72,7 @@ impl Player {
         let script = SCRIPT.iter().cycle().enumerate();
         for (number, act) in script.take(acts.unwrap_or(usize::MAX)) {
             self.pause().await;
-            self.act(*act)
-                .await
-                .with_context(|| format!("act {}, {act:?}", number + 1))?;
+            self.act(*act).await.with_context(|| format!("act {}, {act:?}", number + 1))?;
         }
         // The last sentence is to be read, too.
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -105,16 +95,10 @@ impl Player {
     }
 
     async fn more_pods(&mut self) -> Result<()> {
-        self.announce(&format!(
-            "Act: Deployment web goes from {WEB} to {MUCH_WEB} pods."
-        ));
+        self.announce(&format!("Act: Deployment web goes from {WEB} to {MUCH_WEB} pods."));
         scale(&self.client, "web", MUCH_WEB).await?;
         let picture = self.all_pods_run().await?;
-        self.say(&format!(
-            "All {} pods run, for ${:.2} an hour.",
-            picture.running(),
-            picture.cost()
-        ));
+        self.say(&format!("All {} pods run, for ${:.2} an hour.", picture.running(), picture.cost()));
         Ok(())
     }
 
@@ -134,18 +118,11 @@ impl Player {
 
     async fn one_claim_goes(&mut self) -> Result<()> {
         let before = self.until("nothing moves", Picture::is_quiet).await?;
-        let claims: Vec<&Claim> = of_pool(&before, GENERAL)
-            .into_iter()
-            .filter(|claim| claim.pods > 0)
-            .collect();
+        let claims: Vec<&Claim> =
+            of_pool(&before, GENERAL).into_iter().filter(|claim| claim.pods > 0).collect();
         // Neither the oldest nor the newest, where Cluster API would choose one of these by itself.
-        let claim = claims
-            .get(claims.len() / 2)
-            .context("no NodeClaim carries a pod")?;
-        let machine = claim
-            .machine
-            .clone()
-            .context("a NodeClaim without Machine is initialized")?;
+        let claim = claims.get(claims.len() / 2).context("no NodeClaim carries a pod")?;
+        let machine = claim.machine.clone().context("a NodeClaim without Machine is initialized")?;
         self.announce(&format!(
             "Act: NodeClaim {} is deleted. Its {} pods are evicted, and exactly its Machine {machine} goes.",
             claim.name, claim.pods
@@ -167,11 +144,8 @@ impl Player {
         ));
         scale(&self.client, "batch", 0).await?;
         scale(&self.client, "web", WEB).await?;
-        let before = self
-            .until("the pods are gone", |picture| {
-                picture.all_pods_run() && picture.is_quiet()
-            })
-            .await?;
+        let before =
+            self.until("the pods are gone", |picture| picture.all_pods_run() && picture.is_quiet()).await?;
         let spare = of_pool(&before, GENERAL).len().saturating_sub(self.ordinary);
         let mut claims = of_pool(&before, BATCH);
         claims.extend(of_pool(&before, GENERAL).into_iter().rev().take(spare));
@@ -209,19 +183,13 @@ impl Player {
             .into_iter()
             .filter(|name| !live.contains(name) && !going.contains(*name))
             .collect();
-        ensure!(
-            lost.is_empty(),
-            "Machines that nobody gave up are gone: {}",
-            lost.join(", ")
-        );
+        ensure!(lost.is_empty(), "Machines that nobody gave up are gone: {}", lost.join(", "));
         Ok(after)
     }
 
     async fn delete(&self, claims: &[&Claim]) -> Result<()> {
-        let api = objects::api_of(
-            &self.client,
-            &json!({ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim" }),
-        )?;
+        let api =
+            objects::api_of(&self.client, &json!({ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim" }))?;
         for claim in claims {
             api.delete(&claim.name, &DeleteParams::default())
                 .await
@@ -231,10 +199,7 @@ impl Player {
     }
 
     async fn all_pods_run(&mut self) -> Result<Picture> {
-        self.until("all pods run", |picture| {
-            picture.all_pods_run() && picture.is_quiet()
-        })
-        .await
+        self.until("all pods run", |picture| picture.all_pods_run() && picture.is_quiet()).await
     }
 
     /// Waits until a picture is as wanted in three looks on end, as what was just written shows only in the next.
@@ -254,13 +219,9 @@ impl Player {
             return found;
         }
         let last = self.pictures.borrow().clone();
-        let waiting = last
-            .claims
-            .iter()
-            .filter(|claim| claim.stage != Stage::Initialized);
-        let waiting: Vec<_> = waiting
-            .map(|claim| format!("{} is {}", claim.name, claim.stage.word()))
-            .collect();
+        let waiting = last.claims.iter().filter(|claim| claim.stage != Stage::Initialized);
+        let waiting: Vec<_> =
+            waiting.map(|claim| format!("{} is {}", claim.name, claim.stage.word())).collect();
         bail!(
             "expected within {} s that {what}; last seen: {}; {}",
             PATIENCE.as_secs(),
@@ -285,9 +246,5 @@ impl Player {
 
 /// The claims of a pool, oldest first.
 fn of_pool<'a>(picture: &'a Picture, pool: &str) -> Vec<&'a Claim> {
-    picture
-        .claims
-        .iter()
-        .filter(|claim| claim.node_pool == pool)
-        .collect()
+    picture.claims.iter().filter(|claim| claim.node_pool == pool).collect()
 }

@@ -94,22 +94,14 @@ impl Observer {
 
 impl Seen {
     fn picture(&self) -> Picture {
-        let mut workloads: Vec<_> = self
-            .deployments
-            .iter()
-            .map(|deployment| self.workload(deployment))
-            .collect();
+        let mut workloads: Vec<_> =
+            self.deployments.iter().map(|deployment| self.workload(deployment)).collect();
         workloads.sort_by(|left, right| left.name.cmp(&right.name));
-        let mut machine_deployments: Vec<_> = self
-            .machine_deployments
-            .iter()
-            .map(|deployment| self.machine_deployment(deployment))
-            .collect();
+        let mut machine_deployments: Vec<_> =
+            self.machine_deployments.iter().map(|deployment| self.machine_deployment(deployment)).collect();
         machine_deployments.sort_by(|left, right| {
             let price = |row: &MachineDeployment| row.price.unwrap_or(f64::MAX);
-            price(left)
-                .total_cmp(&price(right))
-                .then_with(|| left.name.cmp(&right.name))
+            price(left).total_cmp(&price(right)).then_with(|| left.name.cmp(&right.name))
         });
         let mut claims: Vec<&DynamicObject> = self.claims.iter().collect();
         claims.sort_by_key(|claim| {
@@ -126,18 +118,12 @@ impl Seen {
 
     /// Pods that aren't being deleted.
     fn staying_pods(&self) -> impl Iterator<Item = &Pod> {
-        self.pods
-            .iter()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        self.pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none())
     }
 
     fn workload(&self, deployment: &Deployment) -> Workload {
         let name = deployment.name_any();
-        let mut found = Workload {
-            wanted: wanted(deployment),
-            name,
-            ..Workload::default()
-        };
+        let mut found = Workload { wanted: wanted(deployment), name, ..Workload::default() };
         let of_it = |pod: &&Pod| pod.labels().get(workload::APP) == Some(&found.name);
         for pod in self.staying_pods().filter(of_it).collect::<Vec<_>>() {
             if node_of(pod).is_none() {
@@ -163,11 +149,7 @@ impl Seen {
             }
             nodes.extend(text(machine, "/status/nodeRef/name"));
         }
-        let ready = self
-            .nodes
-            .iter()
-            .filter(|node| workload::is_ready(node))
-            .map(ResourceExt::name_any);
+        let ready = self.nodes.iter().filter(|node| workload::is_ready(node)).map(ResourceExt::name_any);
         let pods = self.staying_pods().filter(|pod| workload::is_running(pod));
         MachineDeployment {
             size: format!(
@@ -184,10 +166,7 @@ impl Seen {
                 .and_then(|replicas| replicas.try_into().ok())
                 .unwrap_or_default(),
             nodes: ready.filter(|node| nodes.contains(node)).count(),
-            pods: pods
-                .filter_map(node_of)
-                .filter(|node| nodes.contains(*node))
-                .count(),
+            pods: pods.filter_map(node_of).filter(|node| nodes.contains(*node)).count(),
             name,
             machines,
             going,
@@ -201,16 +180,10 @@ impl Seen {
         };
         let node = text(claim, "/status/nodeName");
         let pods = self.staying_pods().filter(|pod| workload::is_running(pod));
-        let on_it = pods
-            .filter_map(node_of)
-            .filter(|pod| Some(*pod) == node.as_deref());
+        let on_it = pods.filter_map(node_of).filter(|pod| Some(*pod) == node.as_deref());
         Claim {
             name: claim.name_any(),
-            node_pool: claim
-                .labels()
-                .get("karpenter.sh/nodepool")
-                .cloned()
-                .unwrap_or_default(),
+            node_pool: claim.labels().get("karpenter.sh/nodepool").cloned().unwrap_or_default(),
             machine_deployment: named(ASSIGNED).unwrap_or_default(),
             machine: named(BOUND),
             stage: stage(claim),
@@ -243,9 +216,7 @@ impl Seen {
 
 fn wanted(deployment: &Deployment) -> usize {
     let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
-    replicas
-        .and_then(|replicas| replicas.try_into().ok())
-        .unwrap_or_default()
+    replicas.and_then(|replicas| replicas.try_into().ok()).unwrap_or_default()
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {
@@ -253,18 +224,11 @@ fn node_of(pod: &Pod) -> Option<&str> {
 }
 
 fn text(object: &DynamicObject, pointer: &str) -> Option<String> {
-    object
-        .data
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    object.data.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn zone(labels: &str) -> String {
-    let labels: BTreeMap<&str, &str> = labels
-        .split(',')
-        .filter_map(|label| label.split_once('='))
-        .collect();
+    let labels: BTreeMap<&str, &str> = labels.split(',').filter_map(|label| label.split_once('=')).collect();
     labels.get(ZONE).copied().unwrap_or_default().to_owned()
 }
 

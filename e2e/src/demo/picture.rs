@@ -119,36 +119,24 @@ impl Picture {
 
     /// Replicas of all MachineDeployments.
     pub fn replicas(&self) -> u32 {
-        self.machine_deployments
-            .iter()
-            .map(|deployment| deployment.replicas)
-            .sum()
+        self.machine_deployments.iter().map(|deployment| deployment.replicas).sum()
     }
 
     /// Machines that aren't being deleted.
     pub fn machines(&self) -> BTreeSet<&str> {
-        let all = self
-            .machine_deployments
-            .iter()
-            .flat_map(|deployment| &deployment.machines);
+        let all = self.machine_deployments.iter().flat_map(|deployment| &deployment.machines);
         all.map(String::as_str).collect()
     }
 
     /// Machines that are being deleted.
     pub fn going(&self) -> BTreeSet<&str> {
-        let all = self
-            .machine_deployments
-            .iter()
-            .flat_map(|deployment| &deployment.going);
+        let all = self.machine_deployments.iter().flat_map(|deployment| &deployment.going);
         all.map(String::as_str).collect()
     }
 
     /// Nodes that are ready.
     pub fn nodes(&self) -> usize {
-        self.machine_deployments
-            .iter()
-            .map(|deployment| deployment.nodes)
-            .sum()
+        self.machine_deployments.iter().map(|deployment| deployment.nodes).sum()
     }
 
     /// US dollars an hour for all replicas that have a price.

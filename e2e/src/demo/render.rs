@@ -39,10 +39,8 @@ impl History {
 
 /// The table for a terminal of that many columns.
 pub fn frame(picture: &Picture, history: &History, elapsed: Duration, width: usize) -> Vec<Line> {
-    let mut lines = vec![
-        Line::empty(),
-        Line::styled(Style::Bold, format!("{}  {}", clock(elapsed), flow(picture))),
-    ];
+    let mut lines =
+        vec![Line::empty(), Line::styled(Style::Bold, format!("{}  {}", clock(elapsed), flow(picture)))];
     lines.push(Line::empty());
     lines.extend(machine_deployments(picture, width));
     lines.push(Line::empty());
@@ -51,10 +49,7 @@ pub fn frame(picture: &Picture, history: &History, elapsed: Duration, width: usi
     lines.push(Line::text(claims(picture)));
     lines.push(Line::empty());
     lines.extend(
-        history
-            .events
-            .iter()
-            .map(|(at, text)| Line::styled(Style::Faint, format!("{}  {text}", clock(*at)))),
+        history.events.iter().map(|(at, text)| Line::styled(Style::Faint, format!("{}  {text}", clock(*at)))),
     );
     lines.into_iter().map(|line| line.clipped(width)).collect()
 }
@@ -62,11 +57,7 @@ pub fn frame(picture: &Picture, history: &History, elapsed: Duration, width: usi
 /// The way of the pods in one line.
 pub fn flow(picture: &Picture) -> String {
     let going = picture.going().len();
-    let going = if going > 0 {
-        format!(" ({going} going)")
-    } else {
-        String::new()
-    };
+    let going = if going > 0 { format!(" ({going} going)") } else { String::new() };
     format!(
         "pods pending {} → replicas {} → Machines {}{going} → Nodes {} → pods running {}   ${:.2}/h",
         picture.pending(),
@@ -98,16 +89,12 @@ fn machine_deployments(picture: &Picture, width: usize) -> Vec<Line> {
     ];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for deployment in &picture.machine_deployments {
-        let cost = deployment
-            .price
-            .map(|price| price * f64::from(deployment.replicas));
+        let cost = deployment.price.map(|price| price * f64::from(deployment.replicas));
         rows.push(vec![
             deployment.name.clone(),
             deployment.size.clone(),
             deployment.zone.clone(),
-            deployment
-                .price
-                .map_or_else(|| "?".to_owned(), |price| format!("{price:.2}")),
+            deployment.price.map_or_else(|| "?".to_owned(), |price| format!("{price:.2}")),
             count(deployment.replicas as usize),
             count(deployment.machines.len()),
             count(deployment.going.len()),
@@ -116,11 +103,7 @@ fn machine_deployments(picture: &Picture, width: usize) -> Vec<Line> {
             cost.map_or_else(|| "?".to_owned(), |cost| format!("{cost:.2}")),
         ]);
     }
-    let pods = picture
-        .machine_deployments
-        .iter()
-        .map(|deployment| deployment.pods)
-        .sum();
+    let pods = picture.machine_deployments.iter().map(|deployment| deployment.pods).sum();
     rows.push(vec![
         "total".to_owned(),
         String::new(),
@@ -144,12 +127,7 @@ fn workloads(picture: &Picture, width: usize) -> Vec<Line> {
         Column::right("RUNNING").always(),
     ];
     let row = |workload: &super::picture::Workload| {
-        vec![
-            workload.name.clone(),
-            count(workload.wanted),
-            count(workload.pending),
-            count(workload.running),
-        ]
+        vec![workload.name.clone(), count(workload.wanted), count(workload.pending), count(workload.running)]
     };
     let rows: Vec<_> = picture.workloads.iter().map(row).collect();
     table(&columns, &rows, width)
@@ -158,13 +136,7 @@ fn workloads(picture: &Picture, width: usize) -> Vec<Line> {
 /// NodeClaims by how far they are.
 fn claims(picture: &Picture) -> String {
     let mut text = format!("NodeClaims {}", picture.claims.len());
-    for stage in [
-        Stage::Created,
-        Stage::Launched,
-        Stage::Registered,
-        Stage::Initialized,
-        Stage::Deleting,
-    ] {
+    for stage in [Stage::Created, Stage::Launched, Stage::Registered, Stage::Initialized, Stage::Deleting] {
         let count = picture.claims.iter().filter(|claim| claim.stage == stage).count();
         if count > 0 {
             // Writing into a String can't fail.
@@ -176,11 +148,7 @@ fn claims(picture: &Picture) -> String {
 
 /// A zero is an empty place, so that the eye finds what there is.
 fn count(number: usize) -> String {
-    if number == 0 {
-        "·".to_owned()
-    } else {
-        number.to_string()
-    }
+    if number == 0 { "·".to_owned() } else { number.to_string() }
 }
 
 #[cfg(test)]

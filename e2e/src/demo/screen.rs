@@ -40,10 +40,7 @@ impl Line {
     }
 
     pub(super) fn styled(style: Style, text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            style,
-        }
+        Self { text: text.into(), style }
     }
 
     /// The text without its look.
@@ -90,12 +87,7 @@ impl Screen {
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");
         let terminal = io::stdout().is_terminal() && !plain && !dumb;
         let no_colour = env::var("NO_COLOR").is_ok_and(|value| !value.is_empty());
-        Self {
-            terminal,
-            colours: terminal && !no_colour,
-            drawn: 0,
-            last_flow: String::new(),
-        }
+        Self { terminal, colours: terminal && !no_colour, drawn: 0, last_flow: String::new() }
     }
 
     /// Prints a line that stays.

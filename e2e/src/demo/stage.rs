@@ -80,10 +80,7 @@ async fn all_pods_wait(client: &Client) -> Result<()> {
 }
 
 fn is_unschedulable(pod: &Pod) -> bool {
-    let conditions = pod
-        .status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten());
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.into_iter().any(|condition| {
         condition.type_ == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable")
     })
@@ -91,9 +88,8 @@ fn is_unschedulable(pod: &Pod) -> bool {
 
 fn machine_deployments() -> Vec<MachineDeploymentOptions> {
     let machine = |name: &str, cpu: &str, memory: &str, price: &str, zone: &str| {
-        let mut options = MachineDeploymentOptions::new(NAMESPACE, CLUSTER, name, cpu, memory)
-            .priced(price)
-            .in_zone(zone);
+        let mut options =
+            MachineDeploymentOptions::new(NAMESPACE, CLUSTER, name, cpu, memory).priced(price).in_zone(zone);
         options.max_size = Some(20);
         options
     };
@@ -132,11 +128,7 @@ fn pools() -> Vec<Value> {
             "spec": {},
         }),
         pool(GENERAL, "100", json!([])),
-        pool(
-            BATCH,
-            "64",
-            json!([{ "key": "dedicated", "value": "batch", "effect": "NoSchedule" }]),
-        ),
+        pool(BATCH, "64", json!([{ "key": "dedicated", "value": "batch", "effect": "NoSchedule" }])),
     ]
 }
 
@@ -154,22 +146,14 @@ fn workloads() -> Vec<Deployment> {
 }
 
 fn selecting(mut deployment: Deployment, key: &str, value: &str) -> Deployment {
-    if let Some(pod) = deployment
-        .spec
-        .as_mut()
-        .and_then(|spec| spec.template.spec.as_mut())
-    {
+    if let Some(pod) = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
         pod.node_selector = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
     }
     deployment
 }
 
 fn tolerating(mut deployment: Deployment) -> Deployment {
-    if let Some(pod) = deployment
-        .spec
-        .as_mut()
-        .and_then(|spec| spec.template.spec.as_mut())
-    {
+    if let Some(pod) = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
         pod.tolerations = Some(vec![Toleration {
             key: Some("dedicated".to_owned()),
             operator: Some("Exists".to_owned()),
@@ -184,12 +168,9 @@ pub(super) async fn scale(client: &Client, name: &str, replicas: i32) -> Result<
     let deployment =
         json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "namespace": NAMESPACE } });
     let patch = kube::api::Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    let patched: Result<DynamicObject, _> = objects::api_of(client, &deployment)?
-        .patch(name, &kube::api::PatchParams::default(), &patch)
-        .await;
-    patched
-        .map(drop)
-        .with_context(|| format!("scaling Deployment {name}"))
+    let patched: Result<DynamicObject, _> =
+        objects::api_of(client, &deployment)?.patch(name, &kube::api::PatchParams::default(), &patch).await;
+    patched.map(drop).with_context(|| format!("scaling Deployment {name}"))
 }
 
 /// The operator's binary.
@@ -225,10 +206,7 @@ pub(super) fn tell(plane: &ControlPlane, screen: &mut Screen) {
     for line in [
         format!("export KUBECONFIG={}", plane.kubeconfig().display()),
         format!("kubectl:  {}", kubectl.display()),
-        format!(
-            "logs:     {} (operator.log is the operator's)",
-            plane.logs_dir().display()
-        ),
+        format!("logs:     {} (operator.log is the operator's)", plane.logs_dir().display()),
         "Ctrl-C ends it all.".to_owned(),
     ] {
         screen.say(&Line::styled(Style::Faint, line));

@@ -69,17 +69,8 @@ pub(super) fn step(machine: &HollowMachine, seen: Seen, defaults: DefaultDelays)
         if !guarded {
             return Ok(Step::Rest);
         }
-        let delay = duration(
-            "spec.delays.deletion",
-            delays.deletion.as_deref(),
-            defaults.deletion,
-        )?;
-        return Ok(after(
-            seen.deleted.unwrap_or(seen.now),
-            delay,
-            seen.now,
-            Step::Release,
-        ));
+        let delay = duration("spec.delays.deletion", delays.deletion.as_deref(), defaults.deletion)?;
+        return Ok(after(seen.deleted.unwrap_or(seen.now), delay, seen.now, Step::Release));
     }
     let owners = machine.metadata.owner_references.as_deref().unwrap_or_default();
     if !owners.iter().any(|owner| owner.kind == "Machine") {
@@ -91,19 +82,14 @@ pub(super) fn step(machine: &HollowMachine, seen: Seen, defaults: DefaultDelays)
     let status = machine.status.clone().unwrap_or_default();
     match status.instance_state {
         None if flag(machine, annotations::NO_CAPACITY, machine.spec.no_capacity)? => {
-            let refused = status
-                .conditions
-                .iter()
-                .any(|condition| condition.reason == "InsufficientCapacity");
+            let refused =
+                status.conditions.iter().any(|condition| condition.reason == "InsufficientCapacity");
             Ok(if refused { Step::Rest } else { Step::Refuse })
         }
         None => {
             let slow_by = annotation(machine, annotations::SLOW_BY).or(machine.spec.slow_by.as_deref());
-            let delay = duration(
-                "spec.delays.provision",
-                delays.provision.as_deref(),
-                defaults.provision,
-            )? + duration("spec.slowBy", slow_by, Duration::ZERO)?;
+            let delay = duration("spec.delays.provision", delays.provision.as_deref(), defaults.provision)?
+                + duration("spec.slowBy", slow_by, Duration::ZERO)?;
             Ok(after(seen.created, delay, seen.now, Step::Provision))
         }
         Some(InstanceState::Running)
@@ -131,19 +117,12 @@ pub(super) fn step(machine: &HollowMachine, seen: Seen, defaults: DefaultDelays)
 }
 
 fn annotation<'a>(machine: &'a HollowMachine, key: &str) -> Option<&'a str> {
-    machine
-        .metadata
-        .annotations
-        .as_ref()?
-        .get(key)
-        .map(String::as_str)
+    machine.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
 fn flag(machine: &HollowMachine, key: &str, field: bool) -> Result<bool, String> {
     annotation(machine, key).map_or(Ok(field), |value| {
-        value
-            .parse()
-            .map_err(|_| format!("annotation {key}: {value:?} is neither true nor false"))
+        value.parse().map_err(|_| format!("annotation {key}: {value:?} is neither true nor false"))
     })
 }
 
@@ -185,10 +164,8 @@ mod tests {
 
     fn owned(spec: HollowMachineSpec) -> HollowMachine {
         let mut machine = HollowMachine::new("m", spec);
-        machine.metadata.owner_references = Some(vec![OwnerReference {
-            kind: "Machine".into(),
-            ..OwnerReference::default()
-        }]);
+        machine.metadata.owner_references =
+            Some(vec![OwnerReference { kind: "Machine".into(), ..OwnerReference::default() }]);
         machine.metadata.finalizers = Some(vec![FINALIZER.into()]);
         machine
     }
@@ -206,24 +183,12 @@ mod tests {
 
     fn next(machine: &HollowMachine, now: i64) -> Step {
         let deleted = machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-        step(
-            machine,
-            Seen {
-                now: at(now),
-                created: at(0),
-                deleted,
-            },
-            DEFAULTS,
-        )
-        .unwrap()
+        step(machine, Seen { now: at(now), created: at(0), deleted }, DEFAULTS).unwrap()
     }
 
     #[test]
     fn a_machine_without_owner_is_left_alone() {
-        assert_eq!(
-            next(&HollowMachine::new("m", HollowMachineSpec::default()), 100),
-            Step::Rest
-        );
+        assert_eq!(next(&HollowMachine::new("m", HollowMachineSpec::default()), 100), Step::Rest);
     }
 
     #[test]
@@ -238,10 +203,7 @@ mod tests {
         let machine = owned(HollowMachineSpec::default());
         assert_eq!(next(&machine, 0), Step::Wait(Duration::from_secs(1)));
         assert_eq!(next(&machine, 1), Step::Provision);
-        let slow = owned(HollowMachineSpec {
-            slow_by: Some("30s".into()),
-            ..HollowMachineSpec::default()
-        });
+        let slow = owned(HollowMachineSpec { slow_by: Some("30s".into()), ..HollowMachineSpec::default() });
         assert_eq!(next(&slow, 1), Step::Wait(Duration::from_secs(30)));
         let running = in_state(HollowMachineSpec::default(), InstanceState::Running);
         assert_eq!(next(&running, 1), Step::Wait(Duration::from_secs(1)));
@@ -250,10 +212,7 @@ mod tests {
 
     #[test]
     fn an_annotation_overrides_the_template() {
-        let mut machine = owned(HollowMachineSpec {
-            no_capacity: true,
-            ..HollowMachineSpec::default()
-        });
+        let mut machine = owned(HollowMachineSpec { no_capacity: true, ..HollowMachineSpec::default() });
         assert_eq!(next(&machine, 9), Step::Refuse);
         let annotation = (annotations::NO_CAPACITY.to_owned(), "false".to_owned());
         machine.metadata.annotations = Some([annotation].into());
@@ -263,17 +222,11 @@ mod tests {
     #[test]
     fn an_instance_that_never_joins_rests_and_a_vanishing_one_goes() {
         let never = in_state(
-            HollowMachineSpec {
-                never_joins: true,
-                ..HollowMachineSpec::default()
-            },
+            HollowMachineSpec { never_joins: true, ..HollowMachineSpec::default() },
             InstanceState::Running,
         );
         assert_eq!(next(&never, 1_000), Step::Rest);
-        let spec = HollowMachineSpec {
-            vanishes_after: Some("10s".into()),
-            ..HollowMachineSpec::default()
-        };
+        let spec = HollowMachineSpec { vanishes_after: Some("10s".into()), ..HollowMachineSpec::default() };
         let vanishing = in_state(spec, InstanceState::Joined);
         assert_eq!(next(&vanishing, 9), Step::Wait(Duration::from_secs(1)));
         assert_eq!(next(&vanishing, 10), Step::Vanish);
@@ -291,23 +244,9 @@ mod tests {
 
     #[test]
     fn an_unreadable_duration_is_named() {
-        let machine = owned(HollowMachineSpec {
-            slow_by: Some("soon".into()),
-            ..HollowMachineSpec::default()
-        });
-        let error = step(
-            &machine,
-            Seen {
-                now: at(0),
-                created: at(0),
-                deleted: None,
-            },
-            DEFAULTS,
-        )
-        .unwrap_err();
-        assert_eq!(
-            error,
-            "spec.slowBy: \"soon\" isn't a duration such as 500ms or 2s"
-        );
+        let machine =
+            owned(HollowMachineSpec { slow_by: Some("soon".into()), ..HollowMachineSpec::default() });
+        let error = step(&machine, Seen { now: at(0), created: at(0), deleted: None }, DEFAULTS).unwrap_err();
+        assert_eq!(error, "spec.slowBy: \"soon\" isn't a duration such as 500ms or 2s");
     }
 }

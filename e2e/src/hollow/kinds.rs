@@ -124,11 +124,7 @@ pub struct NodeTaint {
 impl NodeTaint {
     /// A taint without value.
     pub fn new(key: &str, effect: &str) -> Self {
-        Self {
-            key: key.to_owned(),
-            value: None,
-            effect: effect.to_owned(),
-        }
+        Self { key: key.to_owned(), value: None, effect: effect.to_owned() }
     }
 }
 

@@ -18,12 +18,8 @@ pub const VERSION: &str = "v1.36.3";
 
 /// Applies the provider's CRDs and waits until they are served.
 pub async fn install(client: &Client) -> Result<()> {
-    let crds = [
-        HollowCluster::crd(),
-        HollowControlPlane::crd(),
-        HollowMachine::crd(),
-        HollowMachineTemplate::crd(),
-    ];
+    let crds =
+        [HollowCluster::crd(), HollowControlPlane::crd(), HollowMachine::crd(), HollowMachineTemplate::crd()];
     let crds: Vec<Value> = crds.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
     objects::apply_all(client, &crds).await?;
     objects::crds_established(client, &crds, Duration::from_mins(1)).await
@@ -154,15 +150,9 @@ impl MachineDeploymentOptions {
             ("kubernetes.io/arch".to_owned(), self.architecture.clone()),
             ("kubernetes.io/os".to_owned(), "linux".to_owned()),
         ]);
+        labels.extend(self.zone.clone().map(|zone| ("topology.kubernetes.io/zone".to_owned(), zone)));
         labels.extend(
-            self.zone
-                .clone()
-                .map(|zone| ("topology.kubernetes.io/zone".to_owned(), zone)),
-        );
-        labels.extend(
-            self.instance_type
-                .clone()
-                .map(|kind| ("node.kubernetes.io/instance-type".to_owned(), kind)),
+            self.instance_type.clone().map(|kind| ("node.kubernetes.io/instance-type".to_owned(), kind)),
         );
         labels.extend(self.labels.clone());
         labels
@@ -174,10 +164,7 @@ impl MachineDeploymentOptions {
         capacity.insert("cpu".to_owned(), self.cpu.clone());
         capacity.insert("memory".to_owned(), self.memory.clone());
         capacity.insert("pods".to_owned(), self.max_pods.to_string());
-        machine.capacity = capacity
-            .into_iter()
-            .map(|(name, amount)| (name, Quantity(amount)))
-            .collect();
+        machine.capacity = capacity.into_iter().map(|(name, amount)| (name, Quantity(amount))).collect();
         machine.labels = self.node_labels();
         machine.kubelet_version.get_or_insert_with(|| VERSION.to_owned());
         if !self.taints.is_empty() {
@@ -195,20 +182,12 @@ impl MachineDeploymentOptions {
             (format!("{PREFIX}/memory"), self.memory.clone()),
             (format!("{PREFIX}/maxPods"), self.max_pods.to_string()),
         ]);
-        let labels: Vec<String> = self
-            .node_labels()
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
+        let labels: Vec<String> =
+            self.node_labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
         annotations.insert(format!("{PREFIX}/labels"), labels.join(","));
         if !self.taints.is_empty() {
             let text = |taint: &NodeTaint| {
-                format!(
-                    "{}={}:{}",
-                    taint.key,
-                    taint.value.as_deref().unwrap_or_default(),
-                    taint.effect
-                )
+                format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or_default(), taint.effect)
             };
             let taints: Vec<String> = self.taints.iter().map(text).collect();
             annotations.insert(format!("{PREFIX}/taints"), taints.join(","));
@@ -226,21 +205,11 @@ impl MachineDeploymentOptions {
 
     fn all_annotations(&self) -> BTreeMap<String, String> {
         const GROUP_SIZE: &str = "cluster.x-k8s.io/cluster-api-autoscaler-node-group";
-        let mut annotations = if self.announce {
-            self.capacity_annotations()
-        } else {
-            BTreeMap::new()
-        };
+        let mut annotations = if self.announce { self.capacity_annotations() } else { BTreeMap::new() };
         annotations.insert(format!("{GROUP_SIZE}-min-size"), "0".to_owned());
-        annotations.extend(
-            self.max_size
-                .map(|max| (format!("{GROUP_SIZE}-max-size"), max.to_string())),
-        );
-        annotations.extend(
-            self.price
-                .clone()
-                .map(|price| ("karpenter.cluster.x-k8s.io/price".to_owned(), price)),
-        );
+        annotations.extend(self.max_size.map(|max| (format!("{GROUP_SIZE}-max-size"), max.to_string())));
+        annotations
+            .extend(self.price.clone().map(|price| ("karpenter.cluster.x-k8s.io/price".to_owned(), price)));
         annotations.extend(self.annotations.clone());
         annotations
     }
@@ -248,27 +217,17 @@ impl MachineDeploymentOptions {
 
 /// The template and the MachineDeployment (Cluster API `v1beta2`) of the options.
 pub fn machine_deployment(options: &MachineDeploymentOptions) -> (HollowMachineTemplate, Value) {
-    let MachineDeploymentOptions {
-        name,
-        namespace,
-        cluster,
-        ..
-    } = options;
+    let MachineDeploymentOptions { name, namespace, cluster, .. } = options;
     let mut template = HollowMachineTemplate::new(
         name,
         HollowMachineTemplateSpec {
-            template: HollowMachineTemplateResource {
-                spec: options.machine_spec(),
-            },
+            template: HollowMachineTemplateResource { spec: options.machine_spec() },
             report_capacity: options.report_capacity,
         },
     );
     template.metadata.namespace = Some(namespace.clone());
-    let labels = if options.member {
-        json!({ "node.cluster.x-k8s.io/karpenter-member": "" })
-    } else {
-        json!({})
-    };
+    let labels =
+        if options.member { json!({ "node.cluster.x-k8s.io/karpenter-member": "" }) } else { json!({}) };
     let deployment = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "MachineDeployment",

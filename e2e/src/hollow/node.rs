@@ -18,11 +18,7 @@ pub(super) const OS: &str = "kubernetes.io/os";
 
 /// The provider ID of a machine.
 pub(super) fn provider_id(machine: &HollowMachine) -> String {
-    format!(
-        "hollow://{}/{}",
-        machine.namespace().unwrap_or_default(),
-        machine.name_any()
-    )
+    format!("hollow://{}/{}", machine.namespace().unwrap_or_default(), machine.name_any())
 }
 
 /// The Node as its kubelet would register it.
@@ -42,11 +38,7 @@ pub(super) fn of(machine: &HollowMachine) -> Node {
     if spec.unregistered_taint {
         taints.push(Taint::from(&NodeTaint::new(UNREGISTERED, "NoExecute")));
     }
-    let allocatable = if spec.allocatable.is_empty() {
-        &spec.capacity
-    } else {
-        &spec.allocatable
-    };
+    let allocatable = if spec.allocatable.is_empty() { &spec.capacity } else { &spec.allocatable };
     let version = spec.kubelet_version.clone().unwrap_or_else(|| VERSION.to_owned());
     Node {
         spec: Some(NodeSpec {
@@ -65,10 +57,6 @@ pub(super) fn of(machine: &HollowMachine) -> Node {
             }),
             ..NodeStatus::default()
         }),
-        metadata: ObjectMeta {
-            name: Some(name),
-            labels: Some(labels),
-            ..ObjectMeta::default()
-        },
+        metadata: ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() },
     }
 }

@@ -162,24 +162,13 @@ where
     K: Clone + Debug + DeserializeOwned,
 {
     let patch = Patch::Merge(json!({ "status": status }));
-    api.patch_status(name, &PatchParams::default(), &patch)
-        .await
-        .with_context(|| format!("status of {name}"))
+    api.patch_status(name, &PatchParams::default(), &patch).await.with_context(|| format!("status of {name}"))
 }
 
 async fn reconcile_cluster(cluster: Arc<HollowCluster>, context: Arc<Context>) -> Result<Action> {
-    if cluster
-        .status
-        .as_ref()
-        .is_none_or(|status| status.initialization.is_none())
-    {
+    if cluster.status.as_ref().is_none_or(|status| status.initialization.is_none()) {
         let api = namespaced(&context.management, cluster.as_ref());
-        patch_status(
-            &api,
-            &cluster.name_any(),
-            json!({ "initialization": { "provisioned": true } }),
-        )
-        .await?;
+        patch_status(&api, &cluster.name_any(), json!({ "initialization": { "provisioned": true } })).await?;
     }
     Ok(Action::await_change())
 }
@@ -189,19 +178,11 @@ async fn reconcile_control_plane(
     control_plane: Arc<HollowControlPlane>,
     context: Arc<Context>,
 ) -> Result<Action> {
-    let owners = control_plane
-        .metadata
-        .owner_references
-        .as_deref()
-        .unwrap_or_default();
+    let owners = control_plane.metadata.owner_references.as_deref().unwrap_or_default();
     let Some(cluster) = owners.iter().find(|owner| owner.kind == "Cluster") else {
         return Ok(Action::await_change());
     };
-    if control_plane
-        .status
-        .as_ref()
-        .is_some_and(|status| status.initialization.is_some())
-    {
+    if control_plane.status.as_ref().is_some_and(|status| status.initialization.is_some()) {
         return Ok(Action::await_change());
     }
     let secret = json!({
@@ -228,28 +209,16 @@ async fn reconcile_control_plane(
 
 async fn reconcile_template(template: Arc<HollowMachineTemplate>, context: Arc<Context>) -> Result<Action> {
     let machine = &template.spec.template.spec;
-    let reported = template
-        .status
-        .as_ref()
-        .is_some_and(|status| status.capacity == machine.capacity);
+    let reported = template.status.as_ref().is_some_and(|status| status.capacity == machine.capacity);
     if template.spec.report_capacity && !reported {
-        let label = |key: &str, default: &str| {
-            machine
-                .labels
-                .get(key)
-                .cloned()
-                .unwrap_or_else(|| default.to_owned())
-        };
+        let label =
+            |key: &str, default: &str| machine.labels.get(key).cloned().unwrap_or_else(|| default.to_owned());
         let status = json!({
             "capacity": machine.capacity,
             "nodeInfo": { "architecture": label(node::ARCH, "amd64"), "operatingSystem": label(node::OS, "linux") },
         });
-        patch_status(
-            &namespaced(&context.management, template.as_ref()),
-            &template.name_any(),
-            status,
-        )
-        .await?;
+        patch_status(&namespaced(&context.management, template.as_ref()), &template.name_any(), status)
+            .await?;
     }
     Ok(Action::await_change())
 }
@@ -290,17 +259,11 @@ impl Context {
     fn seen(&self, machine: &HollowMachine) -> Seen {
         let now = Timestamp::now();
         let mut first_seen = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (created, deleted) = first_seen
-            .entry(machine.uid().unwrap_or_default())
-            .or_insert((now, None));
+        let (created, deleted) = first_seen.entry(machine.uid().unwrap_or_default()).or_insert((now, None));
         if machine.metadata.deletion_timestamp.is_some() {
             deleted.get_or_insert(now);
         }
-        Seen {
-            now,
-            created: *created,
-            deleted: *deleted,
-        }
+        Seen { now, created: *created, deleted: *deleted }
     }
 
     fn forget(&self, machine: &HollowMachine) {
@@ -322,9 +285,7 @@ async fn set_finalizers(
     }
     let metadata = json!({ "finalizers": finalizers, "resourceVersion": machine.resource_version() });
     let patch = Patch::Merge(json!({ "metadata": metadata }));
-    api.patch(&machine.name_any(), &PatchParams::default(), &patch)
-        .await
-        .context("writing finalizers")
+    api.patch(&machine.name_any(), &PatchParams::default(), &patch).await.context("writing finalizers")
 }
 
 /// The provider ID comes before the status: Cluster API reads both as soon as the status says provisioned.
@@ -335,9 +296,7 @@ async fn provision(
 ) -> Result<HollowMachine> {
     let name = machine.name_any();
     let spec = Patch::Merge(json!({ "spec": { "providerID": node::provider_id(machine) } }));
-    api.patch(&name, &PatchParams::default(), &spec)
-        .await
-        .context("writing the provider ID")?;
+    api.patch(&name, &PatchParams::default(), &spec).await.context("writing the provider ID")?;
     let status = json!({
         "initialization": { "provisioned": true },
         "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],

@@ -34,18 +34,11 @@ impl Authority {
     pub(super) fn new() -> Result<Self> {
         let key = KeyPair::generate().context("generating the authority's key")?;
         let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "karpenter-capi-e2e");
+        params.distinguished_name.push(DnType::CommonName, "karpenter-capi-e2e");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::CrlSign,
-        ];
-        let certificate = params
-            .self_signed(&key)
-            .context("signing the authority's certificate")?;
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
+        let certificate = params.self_signed(&key).context("signing the authority's certificate")?;
         Ok(Self {
             certificate: certificate.pem(),
             der: certificate.der().to_vec(),
@@ -78,10 +71,7 @@ impl Authority {
         );
         let mut params = CertificateParams::default();
         params.distinguished_name.remove(DnType::CommonName);
-        let kinds = [
-            DnType::OrganizationName,
-            DnType::CustomDnType(ORGANIZATION.to_vec()),
-        ];
+        let kinds = [DnType::OrganizationName, DnType::CustomDnType(ORGANIZATION.to_vec())];
         for (kind, group) in kinds.into_iter().zip(groups) {
             params.distinguished_name.push(kind, *group);
         }
@@ -98,19 +88,11 @@ impl Authority {
     }
 
     fn sign(&self, mut params: CertificateParams, purpose: ExtendedKeyUsagePurpose) -> Result<Identity> {
-        params.key_usages = vec![
-            KeyUsagePurpose::DigitalSignature,
-            KeyUsagePurpose::KeyEncipherment,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
         params.extended_key_usages = vec![purpose];
         let key = KeyPair::generate().context("generating a key")?;
-        let certificate = params
-            .signed_by(&key, &self.issuer)
-            .context("signing a certificate")?;
-        Ok(Identity {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        let certificate = params.signed_by(&key, &self.issuer).context("signing a certificate")?;
+        Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
 

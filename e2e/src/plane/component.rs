@@ -73,11 +73,8 @@ impl Probe {
     /// A probe of a server on 127.0.0.1 that wants no credentials; `authority` is the DER of who signed its certificate.
     pub(super) fn of_port(port: u16, path: &'static str, authority: Option<&[u8]>) -> Result<Self> {
         let scheme = if authority.is_some() { "https" } else { "http" };
-        let mut config = Config::new(
-            format!("{scheme}://127.0.0.1:{port}")
-                .parse()
-                .context("a component's address")?,
-        );
+        let mut config =
+            Config::new(format!("{scheme}://127.0.0.1:{port}").parse().context("a component's address")?);
         config.root_cert = authority.map(|der| vec![der.to_vec()]);
         Ok(Self { config, path })
     }
@@ -85,16 +82,11 @@ impl Probe {
 
 async fn answers(client: &Client, path: &str) -> Result<()> {
     let answer = tokio::time::timeout(Duration::from_secs(5), client.request_text(http_get(path)?)).await;
-    answer
-        .context("no answer within 5 s")?
-        .map(drop)
-        .map_err(Into::into)
+    answer.context("no answer within 5 s")?.map(drop).map_err(Into::into)
 }
 
 fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    http::Request::get(path)
-        .body(Vec::new())
-        .context("building a request")
+    http::Request::get(path).body(Vec::new()).context("building a request")
 }
 
 struct Process {
@@ -116,10 +108,7 @@ impl std::fmt::Debug for Processes {
 
 impl Processes {
     pub(super) fn new(watchdog: Watchdog) -> Self {
-        Self {
-            inner: Mutex::new(BTreeMap::new()),
-            watchdog: Arc::new(watchdog),
-        }
+        Self { inner: Mutex::new(BTreeMap::new()), watchdog: Arc::new(watchdog) }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Component, Process>> {
@@ -132,13 +121,7 @@ impl Processes {
 
     /// Remembers how to start a component and starts it.
     pub(super) fn add(&self, component: Component, recipe: Recipe) -> Result<()> {
-        self.lock().insert(
-            component,
-            Process {
-                recipe,
-                program: None,
-            },
-        );
+        self.lock().insert(component, Process { recipe, program: None });
         self.start(component)
     }
 
@@ -147,16 +130,9 @@ impl Processes {
         let process = find(&mut inner, component)?;
         let recipe = &process.recipe;
         let mut command = Command::new(&recipe.program);
-        command
-            .args(&recipe.arguments)
-            .current_dir(&recipe.working_folder)
-            .env_remove("KUBECONFIG");
-        process.program = Some(Program::start(
-            component.name(),
-            command,
-            recipe.log.clone(),
-            self.watchdog(),
-        )?);
+        command.args(&recipe.arguments).current_dir(&recipe.working_folder).env_remove("KUBECONFIG");
+        process.program =
+            Some(Program::start(component.name(), command, recipe.log.clone(), self.watchdog())?);
         Ok(())
     }
 
@@ -193,30 +169,20 @@ impl Processes {
                 continue;
             };
             if let Some(status) = program.ended()? {
-                bail!(
-                    "{} ended early ({status}):\n{}",
-                    component.name(),
-                    program.log_tail(20)
-                );
+                bail!("{} ended early ({status}):\n{}", component.name(), program.log_tail(20));
             }
         }
         Ok(())
     }
 
     pub(super) fn process_id(&self, component: Component) -> Option<u32> {
-        self.lock()
-            .get(&component)?
-            .program
-            .as_ref()
-            .map(Program::process_id)
+        self.lock().get(&component)?.program.as_ref().map(Program::process_id)
     }
 
     pub(super) fn signal(&self, component: Component, signal: Signal) -> Result<()> {
         let mut inner = self.lock();
         let program = find(&mut inner, component)?.program.as_ref();
-        program
-            .with_context(|| format!("{} isn't running", component.name()))?
-            .signal(signal)
+        program.with_context(|| format!("{} isn't running", component.name()))?.signal(signal)
     }
 
     pub(super) fn kill(&self, component: Component) -> Result<()> {
@@ -229,16 +195,11 @@ impl Drop for Processes {
     fn drop(&mut self) {
         // All at once, and only then one after the other is awaited, as each drops.
         for process in self.lock().values() {
-            let _ = process
-                .program
-                .as_ref()
-                .map(|program| program.signal(Signal::KILL));
+            let _ = process.program.as_ref().map(|program| program.signal(Signal::KILL));
         }
     }
 }
 
 fn find(inner: &mut BTreeMap<Component, Process>, component: Component) -> Result<&mut Process> {
-    inner
-        .get_mut(&component)
-        .with_context(|| format!("this control plane has no {}", component.name()))
+    inner.get_mut(&component).with_context(|| format!("this control plane has no {}", component.name()))
 }

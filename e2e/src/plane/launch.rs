@@ -61,11 +61,7 @@ impl Blueprint<'_> {
     }
 
     fn kubeconfig(&self, name: &str) -> String {
-        self.state
-            .path()
-            .join(format!("{name}.kubeconfig"))
-            .display()
-            .to_string()
+        self.state.path().join(format!("{name}.kubeconfig")).display().to_string()
     }
 }
 
@@ -79,15 +75,8 @@ async fn launch(binaries: &Binaries, options: &Options) -> Result<ControlPlane> 
     let kubeconfig = state.path().join("admin.kubeconfig");
     let config = config_from(&kubeconfig).await?;
     let processes = Processes::new(Watchdog::start(state.path(), KEEP)?);
-    let plane = ControlPlane {
-        processes,
-        state,
-        authority,
-        binaries: binaries.clone(),
-        server,
-        kubeconfig,
-        config,
-    };
+    let plane =
+        ControlPlane { processes, state, authority, binaries: binaries.clone(), server, kubeconfig, config };
     let blueprint = Blueprint {
         binaries,
         state: &plane.state,
@@ -101,11 +90,7 @@ async fn launch(binaries: &Binaries, options: &Options) -> Result<ControlPlane> 
         }
         return Err(error);
     }
-    debug!(
-        plane = options.name,
-        milliseconds = started.elapsed().as_millis(),
-        "control plane is ready"
-    );
+    debug!(plane = options.name, milliseconds = started.elapsed().as_millis(), "control plane is ready");
     Ok(plane)
 }
 
@@ -130,14 +115,8 @@ fn write_files(state: &State, authority: &Authority, server: &str) -> Result<()>
         "kubernetes.default.svc",
         "kubernetes.default.svc.cluster.local",
     ];
-    write_pair(
-        "apiserver",
-        &authority.server("kube-apiserver", &api_server_names)?,
-    )?;
-    write_pair(
-        "serving",
-        &authority.server("127.0.0.1", &["127.0.0.1", "localhost"])?,
-    )?;
+    write_pair("apiserver", &authority.server("kube-apiserver", &api_server_names)?)?;
+    write_pair("serving", &authority.server("127.0.0.1", &["127.0.0.1", "localhost"])?)?;
     write_pair("front-proxy", &authority.client("front-proxy", &[])?)?;
     let users: [(&str, &str, &[&str]); 3] = [
         ("admin", "admin", &["system:masters"]),
@@ -206,10 +185,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 fn etcd(blueprint: &Blueprint<'_>) -> Result<Recipe> {
     let Ports { etcd, etcd_peer, .. } = blueprint.ports;
-    let (client, peer) = (
-        format!("http://127.0.0.1:{etcd}"),
-        format!("http://127.0.0.1:{etcd_peer}"),
-    );
+    let (client, peer) = (format!("http://127.0.0.1:{etcd}"), format!("http://127.0.0.1:{etcd_peer}"));
     let mut arguments: Vec<String> = words("--name=e --unsafe-no-fsync --log-level=warn").collect();
     arguments.extend([
         format!("--data-dir={}", blueprint.state.path().join("etcd").display()),
@@ -245,14 +221,7 @@ fn api_server(blueprint: &Blueprint<'_>, config: Config) -> Recipe {
         format!("--proxy-client-cert-file={}", pki("front-proxy.crt")),
         format!("--proxy-client-key-file={}", pki("front-proxy.key")),
     ]);
-    blueprint.recipe(
-        Component::ApiServer,
-        arguments,
-        Probe {
-            config,
-            path: "/readyz",
-        },
-    )
+    blueprint.recipe(Component::ApiServer, arguments, Probe { config, path: "/readyz" })
 }
 
 /// The arguments that the controller manager and the scheduler share.
@@ -278,18 +247,12 @@ fn controller_manager(blueprint: &Blueprint<'_>) -> Result<Recipe> {
     let mut arguments = kube_component(blueprint, "kcm", port);
     arguments.extend([
         "--use-service-account-credentials=true".to_owned(),
-        format!(
-            "--service-account-private-key-file={}",
-            blueprint.state.pki("sa.key")
-        ),
+        format!("--service-account-private-key-file={}", blueprint.state.pki("sa.key")),
         format!("--root-ca-file={}", blueprint.state.pki("ca.crt")),
         format!("--cluster-signing-cert-file={}", blueprint.state.pki("ca.crt")),
         format!("--cluster-signing-key-file={}", blueprint.state.pki("ca.key")),
         // The default is a folder of the machine, outside of ours, and would be created.
-        format!(
-            "--flex-volume-plugin-dir={}",
-            blueprint.state.path().join("flex").display()
-        ),
+        format!("--flex-volume-plugin-dir={}", blueprint.state.path().join("flex").display()),
     ]);
     let probe = Probe::of_port(port, "/healthz", Some(blueprint.authority.der()))?;
     Ok(blueprint.recipe(Component::ControllerManager, arguments, probe))
@@ -312,37 +275,21 @@ fn kwok(blueprint: &Blueprint<'_>, node_lease: Duration) -> Result<Recipe> {
         format!("--config={}", blueprint.binaries.kwok_stages().display()),
         format!("--server-address=127.0.0.1:{port}"),
     ]);
-    Ok(blueprint.recipe(
-        Component::Kwok,
-        arguments,
-        Probe::of_port(port, "/healthz", None)?,
-    ))
+    Ok(blueprint.recipe(Component::Kwok, arguments, Probe::of_port(port, "/healthz", None)?))
 }
 
 /// The webhook server has no option for its address and listens on all interfaces.
 fn capi_core(blueprint: &Blueprint<'_>) -> Result<Recipe> {
-    let Ports {
-        capi_webhook,
-        capi_health,
-        capi_diagnostics,
-        ..
-    } = blueprint.ports;
+    let Ports { capi_webhook, capi_health, capi_diagnostics, .. } = blueprint.ports;
     let arguments = vec![
         format!("--kubeconfig={}", blueprint.kubeconfig("admin")),
         format!("--webhook-port={capi_webhook}"),
-        format!(
-            "--webhook-cert-dir={}",
-            blueprint.state.path().join("pki").display()
-        ),
+        format!("--webhook-cert-dir={}", blueprint.state.path().join("pki").display()),
         "--webhook-cert-name=serving.crt".to_owned(),
         "--webhook-key-name=serving.key".to_owned(),
         format!("--health-addr=127.0.0.1:{capi_health}"),
         format!("--diagnostics-address=127.0.0.1:{capi_diagnostics}"),
         "--insecure-diagnostics=true".to_owned(),
     ];
-    Ok(blueprint.recipe(
-        Component::CapiCore,
-        arguments,
-        Probe::of_port(capi_health, "/readyz", None)?,
-    ))
+    Ok(blueprint.recipe(Component::CapiCore, arguments, Probe::of_port(capi_health, "/readyz", None)?))
 }

@@ -33,36 +33,23 @@ impl Options {
 
     /// A workload cluster: kwok, no Cluster API.
     pub fn workload_only(name: &str) -> Self {
-        Self {
-            cluster_api: false,
-            ..Self::complete(name)
-        }
+        Self { cluster_api: false, ..Self::complete(name) }
     }
 
     /// A management cluster: Cluster API, no Nodes.
     pub fn management_only(name: &str) -> Self {
-        Self {
-            kwok: false,
-            ..Self::complete(name)
-        }
+        Self { kwok: false, ..Self::complete(name) }
     }
 
     /// An API server, the controller manager and the scheduler only.
     pub fn bare(name: &str) -> Self {
-        Self {
-            kwok: false,
-            cluster_api: false,
-            ..Self::complete(name)
-        }
+        Self { kwok: false, cluster_api: false, ..Self::complete(name) }
     }
 
     /// The same with one more argument for a component, such as `--v=4`.
     #[must_use]
     pub fn with_argument(mut self, component: Component, argument: &str) -> Self {
-        self.arguments
-            .entry(component)
-            .or_default()
-            .push(argument.to_owned());
+        self.arguments.entry(component).or_default().push(argument.to_owned());
         self
     }
 }

@@ -34,25 +34,15 @@ impl Program {
     ) -> Result<Self> {
         let file = fs::File::options().create(true).append(true).open(&log);
         let file = file.with_context(|| format!("opening {}", log.display()))?;
-        command
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         // A proxy of the machine is of no use between processes of one machine.
         for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
             command.env_remove(variable);
         }
-        let child = command
-            .spawn()
-            .with_context(|| format!("starting {}", command.get_program().display()))?;
+        let child =
+            command.spawn().with_context(|| format!("starting {}", command.get_program().display()))?;
         watchdog.watch(child.id());
-        Ok(Self {
-            name: name.to_owned(),
-            child,
-            log,
-            watchdog,
-        })
+        Ok(Self { name: name.to_owned(), child, log, watchdog })
     }
 
     /// The process id, which is that of its group too.
@@ -68,18 +58,12 @@ impl Program {
     /// The last lines of the log, headed by its path.
     pub fn log_tail(&self, lines: usize) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
-        format!(
-            "end of {}:\n{}",
-            self.log.display(),
-            last_lines(&String::from_utf8_lossy(&text), lines)
-        )
+        format!("end of {}:\n{}", self.log.display(), last_lines(&String::from_utf8_lossy(&text), lines))
     }
 
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child
-            .try_wait()
-            .with_context(|| format!("asking whether {} has ended", self.name))
+        self.child.try_wait().with_context(|| format!("asking whether {} has ended", self.name))
     }
 
     /// Sends a signal to its process group.

@@ -26,9 +26,7 @@ impl Deref for Shared {
     type Target = ControlPlane;
 
     fn deref(&self) -> &ControlPlane {
-        self.cell
-            .get()
-            .unwrap_or_else(|| unreachable!("{} was started before it was handed out", self.plane))
+        self.cell.get().unwrap_or_else(|| unreachable!("{} was started before it was handed out", self.plane))
     }
 }
 

@@ -64,9 +64,8 @@ impl State {
         let Ok(entries) = fs::read_dir(self.logs()) else {
             return;
         };
-        let mut logs: Vec<PathBuf> = entries
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .collect();
+        let mut logs: Vec<PathBuf> =
+            entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
         logs.sort();
         for log in logs {
             let text = fs::read_to_string(&log).unwrap_or_default();

@@ -94,7 +94,11 @@ async fn defaults_are_filled_in(client: &Client) -> Result<()> {
         "budgets": [{ "nodes": "10%" }], "consolidateAfter": "0s", "consolidationPolicy": "WhenEmptyOrUnderutilized",
     });
     ensure!(created["spec"]["disruption"] == disruption, "{}", created["spec"]["disruption"]);
-    ensure!(created["spec"]["template"]["spec"]["expireAfter"] == "720h", "{}", created["spec"]["template"]["spec"]);
+    ensure!(
+        created["spec"]["template"]["spec"]["expireAfter"] == "720h",
+        "{}",
+        created["spec"]["template"]["spec"]
+    );
     Ok(())
 }
 
@@ -107,13 +111,28 @@ async fn bad_pools_are_refused(client: &Client) -> Result<()> {
         ("a bound that is no number", &format!("{spec}/requirements/1/values"), json!(["a"]), "Gt"),
         ("fewer values than minValues", &format!("{spec}/requirements/0/values"), json!(["c"]), "minValues"),
         ("unknown operator", &format!("{spec}/requirements/0/operator"), json!("Like"), "operator"),
-        ("restricted domain", &format!("{spec}/requirements/0/key"), json!("karpenter.sh/initialized"), "restricted"),
+        (
+            "restricted domain",
+            &format!("{spec}/requirements/0/key"),
+            json!("karpenter.sh/initialized"),
+            "restricted",
+        ),
         ("hostname", &format!("{spec}/requirements/0/key"), json!("kubernetes.io/hostname"), "restricted"),
-        ("restricted label", "/spec/template/metadata/labels", json!({ "karpenter.sh/nodepool": "x" }), "restricted"),
+        (
+            "restricted label",
+            "/spec/template/metadata/labels",
+            json!({ "karpenter.sh/nodepool": "x" }),
+            "restricted",
+        ),
         ("unknown taint effect", &format!("{spec}/taints/0/effect"), json!("Never"), "effect"),
         ("taint without key", &format!("{spec}/taints/0/key"), json!(""), "key"),
         ("expireAfter in days", &format!("{spec}/expireAfter"), json!("30d"), "expireAfter"),
-        ("negative grace period", &format!("{spec}/terminationGracePeriod"), json!("-1h"), "terminationGracePeriod"),
+        (
+            "negative grace period",
+            &format!("{spec}/terminationGracePeriod"),
+            json!("-1h"),
+            "terminationGracePeriod",
+        ),
         ("node class without name", &format!("{spec}/nodeClassRef/name"), json!(""), "name"),
         ("budget beyond 100 %", "/spec/disruption/budgets/0/nodes", json!("101%"), "nodes"),
         ("schedule without duration", "/spec/disruption/budgets/0/schedule", json!("@daily"), "duration"),
@@ -129,7 +148,10 @@ async fn bad_pools_are_refused(client: &Client) -> Result<()> {
             Ok(_) => bail!("{what} was accepted"),
             Err(error) => {
                 let text = format!("{error:?}");
-                ensure!(text.to_lowercase().contains(&told.to_lowercase()), "{what}: {told:?} is not in: {text}");
+                ensure!(
+                    text.to_lowercase().contains(&told.to_lowercase()),
+                    "{what}: {told:?} is not in: {text}"
+                );
             }
         }
     }
@@ -141,13 +163,18 @@ async fn what_may_not_change_does_not(client: &Client) -> Result<()> {
     let api = objects::api_of(client, &pool)?;
     let change = |patch: Value| {
         let api = api.clone();
-        async move { api.patch("upstream", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await }
+        async move {
+            api.patch("upstream", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(patch)).await
+        }
     };
     let class = |field: &str, value: &str| json!({ "spec": { "template": { "spec": { "nodeClassRef": { field: value } } } } });
     ensure!(change(class("kind", "Other")).await.is_err(), "the node class's kind was changed");
     ensure!(change(class("group", "other.example.com")).await.is_err(), "the node class's group was changed");
     change(class("name", "other")).await.context("the node class's name can't be changed")?;
-    ensure!(change(json!({ "spec": { "replicas": 1, "weight": null, "limits": null } })).await.is_err(), "a dynamic pool became static");
+    ensure!(
+        change(json!({ "spec": { "replicas": 1, "weight": null, "limits": null } })).await.is_err(),
+        "a dynamic pool became static"
+    );
 
     let claim = json!({
         "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": { "name": "c" },
@@ -161,7 +188,10 @@ async fn what_may_not_change_does_not(client: &Client) -> Result<()> {
     let claims = objects::api_of(client, &claim)?;
     let patch = kube::api::Patch::Merge(json!({ "spec": { "expireAfter": "1h" } }));
     let changed = claims.patch("c", &kube::api::PatchParams::default(), &patch).await;
-    ensure!(changed.is_err_and(|error| format!("{error:?}").contains("immutable")), "the spec of a claim was changed");
+    ensure!(
+        changed.is_err_and(|error| format!("{error:?}").contains("immutable")),
+        "the spec of a claim was changed"
+    );
     claims.delete("c", &DeleteParams::default()).await?;
     Ok(())
 }

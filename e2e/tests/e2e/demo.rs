@@ -21,9 +21,7 @@ fn demo(arguments: &[&str]) -> Result<Child> {
 
 /// The folder of the plane's files, from the line that tells people the kubeconfig.
 fn folder(line: &str) -> Option<PathBuf> {
-    Path::new(line.strip_prefix("export KUBECONFIG=")?)
-        .parent()
-        .map(Path::to_path_buf)
+    Path::new(line.strip_prefix("export KUBECONFIG=")?).parent().map(Path::to_path_buf)
 }
 
 /// No process has the folder in its command line, and the folder is gone.
@@ -49,12 +47,7 @@ async fn the_demo_plays_its_acts_as_announced_and_leaves_nothing_behind() -> Res
     }
     // A pipe gets plain text: neither colours nor movements of a cursor.
     ensure!(!text.contains('\x1b'), "{text:?}");
-    nothing_is_left(
-        &text
-            .lines()
-            .find_map(folder)
-            .context("no line tells the kubeconfig")?,
-    )
+    nothing_is_left(&text.lines().find_map(folder).context("no line tells the kubeconfig")?)
 }
 
 #[tokio::test]
@@ -72,10 +65,7 @@ async fn ctrl_c_ends_the_demo_and_everything_that_it_started() -> Result<()> {
         anyhow::bail!("the demo has ended")
     };
     tokio::time::timeout(Duration::from_mins(2), pods_wait).await??;
-    let process = child
-        .id()
-        .and_then(|id| Pid::from_raw(id.try_into().ok()?))
-        .context("no process id")?;
+    let process = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).context("no process id")?;
     kill_process(process, Signal::INT)?;
     let status = tokio::time::timeout(Duration::from_secs(20), child.wait()).await??;
     ensure!(status.success(), "{status}");

@@ -22,11 +22,7 @@ pub(super) fn check(workspace: &Workspace, log: &mut Log) -> Result<()> {
         let (first, second) = (simulate(workspace, name, log)?, simulate(workspace, name, log)?);
         match complaint(&first, &second) {
             Some(complaint) => complaints.push(format!("{}: {complaint}", name.display())),
-            None => log.note(&format!(
-                "{}: {} bytes, twice the same",
-                name.display(),
-                first.output.len()
-            ))?,
+            None => log.note(&format!("{}: {} bytes, twice the same", name.display(), first.output.len()))?,
         }
     }
     if !complaints.is_empty() {
@@ -52,11 +48,7 @@ fn folders(examples: &Path) -> Result<Vec<PathBuf>> {
 
 fn simulate(workspace: &Workspace, folder: &Path, log: &mut Log) -> Result<Answer> {
     let mut command = program(workspace, workspace.binary(Profile::Dev, CLI));
-    command
-        .arg("simulate")
-        .arg("-f")
-        .arg(folder)
-        .args(["--now", "2026-01-05T12:00:00Z", "-o", "json"]);
+    command.arg("simulate").arg("-f").arg(folder).args(["--now", "2026-01-05T12:00:00Z", "-o", "json"]);
     let (code, output) = log.capture(command)?;
     Ok(Answer { code, output })
 }
@@ -107,10 +99,7 @@ mod tests {
     use super::*;
 
     fn complaint_about(first: (Option<i32>, &str), second: (Option<i32>, &str)) -> Option<String> {
-        let answer = |(code, output): (Option<i32>, &str)| Answer {
-            code,
-            output: output.into(),
-        };
+        let answer = |(code, output): (Option<i32>, &str)| Answer { code, output: output.into() };
         complaint(&answer(first), &answer(second))
     }
 
@@ -123,21 +112,9 @@ mod tests {
 
     #[test]
     fn a_failed_or_killed_simulation_is_found() {
-        assert!(
-            complaint_about((Some(2), ""), (Some(2), ""))
-                .unwrap()
-                .contains("exit code 2")
-        );
-        assert!(
-            complaint_about((None, ""), (None, ""))
-                .unwrap()
-                .contains("signal")
-        );
-        assert!(
-            complaint_about((Some(0), "no json"), (Some(0), "no json"))
-                .unwrap()
-                .contains("not JSON")
-        );
+        assert!(complaint_about((Some(2), ""), (Some(2), "")).unwrap().contains("exit code 2"));
+        assert!(complaint_about((None, ""), (None, "")).unwrap().contains("signal"));
+        assert!(complaint_about((Some(0), "no json"), (Some(0), "no json")).unwrap().contains("not JSON"));
     }
 
     #[test]

@@ -35,14 +35,7 @@ impl Log {
             .append(true)
             .open(&path)
             .with_context(|| format!("opening {}", path.display()))?;
-        Ok(Self {
-            stage,
-            path,
-            file,
-            verbose,
-            shown: 0,
-            started: Instant::now(),
-        })
+        Ok(Self { stage, path, file, verbose, shown: 0, started: Instant::now() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -69,10 +62,7 @@ impl Log {
             .with_context(|| format!("starting `{spelled}`"))?;
         let mut told = Instant::now();
         let status = loop {
-            if let Some(status) = child
-                .try_wait()
-                .with_context(|| format!("waiting for `{spelled}`"))?
-            {
+            if let Some(status) = child.try_wait().with_context(|| format!("waiting for `{spelled}`"))? {
                 break status;
             }
             thread::sleep(POLL);
@@ -110,26 +100,14 @@ impl Log {
 
     /// The last lines of the log, unless a verbose run has shown them already.
     pub(super) fn tail(&self, lines: usize) -> Result<String> {
-        if self.verbose {
-            Ok(String::new())
-        } else {
-            Ok(last_lines(&self.text()?, lines))
-        }
+        if self.verbose { Ok(String::new()) } else { Ok(last_lines(&self.text()?, lines)) }
     }
 
     fn heartbeat(&self) -> Result<()> {
         let text = self.text()?;
-        let last = text
-            .lines()
-            .rev()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or_default();
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let last: String = last.trim().chars().take(100).collect();
-        super::say(&format!(
-            "... {:<14} {} s, now: {last}",
-            self.stage,
-            self.started.elapsed().as_secs()
-        ));
+        super::say(&format!("... {:<14} {} s, now: {last}", self.stage, self.started.elapsed().as_secs()));
         Ok(())
     }
 
@@ -159,10 +137,7 @@ fn last_lines(text: &str, count: usize) -> String {
         return kept.collect::<Vec<_>>().join("\n");
     }
     let head = format!("[{omitted} lines before these are in the log file]");
-    std::iter::once(head.as_str())
-        .chain(kept)
-        .collect::<Vec<_>>()
-        .join("\n")
+    std::iter::once(head.as_str()).chain(kept).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -194,27 +169,18 @@ mod tests {
     #[test]
     fn a_program_that_fails_is_an_error_that_names_it_and_its_code() {
         let message = log("failure").run(shell("exit 7")).unwrap_err().to_string();
-        assert!(
-            message.contains("sh -c exit 7") && message.contains('7'),
-            "{message}"
-        );
+        assert!(message.contains("sh -c exit 7") && message.contains('7'), "{message}");
     }
 
     #[test]
     fn a_missing_program_is_an_error_that_names_it() {
-        let message = log("missing")
-            .run(Command::new("no-such-program-here"))
-            .unwrap_err()
-            .to_string();
+        let message = log("missing").run(Command::new("no-such-program-here")).unwrap_err().to_string();
         assert!(message.contains("no-such-program-here"), "{message}");
     }
 
     #[test]
     fn a_long_log_is_cut_at_its_head_and_says_so() {
-        assert_eq!(
-            last_lines("a\nb\nc\n", 2),
-            "[1 lines before these are in the log file]\nb\nc"
-        );
+        assert_eq!(last_lines("a\nb\nc\n", 2), "[1 lines before these are in the log file]\nb\nc");
         assert_eq!(last_lines("a\nb\n", 2), "a\nb");
     }
 }

@@ -34,12 +34,7 @@ pub(super) fn check(workspace: &Workspace, log: &mut Log) -> Result<()> {
         command
     };
     need("cargo", cargo(workspace, ["--version"]), None, RUST_REMEDY)?;
-    need(
-        "rustc",
-        version("rustc"),
-        Some(env!("CARGO_PKG_RUST_VERSION")),
-        RUST_REMEDY,
-    )?;
+    need("rustc", version("rustc"), Some(env!("CARGO_PKG_RUST_VERSION")), RUST_REMEDY)?;
     need(
         "rustfmt",
         cargo(workspace, ["fmt", "--version"]),
@@ -62,10 +57,7 @@ pub(super) fn check(workspace: &Workspace, log: &mut Log) -> Result<()> {
     go_version.args(["env", "GOVERSION"]);
     need("go", go_version, Some(go), GO_REMEDY)?;
     if !missing.is_empty() {
-        bail!(
-            "this machine lacks what the other stages need:\n      {}",
-            missing.join("\n      ")
-        );
+        bail!("this machine lacks what the other stages need:\n      {}", missing.join("\n      "));
     }
     Ok(())
 }
@@ -91,20 +83,12 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     let end = dotted
         .find(|character: char| !character.is_ascii_digit() && character != '.')
         .unwrap_or(dotted.len());
-    dotted
-        .get(..end)?
-        .trim_end_matches('.')
-        .split('.')
-        .map(|part| part.parse().ok())
-        .collect()
+    dotted.get(..end)?.trim_end_matches('.').split('.').map(|part| part.parse().ok()).collect()
 }
 
 /// The Go version that a `go.mod` asks for.
 fn go_directive(go_mod: &str) -> Option<&str> {
-    go_mod
-        .lines()
-        .find_map(|line| line.strip_prefix("go "))
-        .map(str::trim)
+    go_mod.lines().find_map(|line| line.strip_prefix("go ")).map(str::trim)
 }
 
 #[cfg(test)]
@@ -115,10 +99,7 @@ mod tests {
     fn versions_are_compared_as_numbers() {
         assert_eq!(complaint("go", Some("go1.26.8"), Some("1.26.0")), None);
         assert_eq!(complaint("go", Some("go1.100"), Some("1.26.0")), None);
-        assert_eq!(
-            complaint("rustc", Some("rustc 1.95.0 (59807616e 2026-04-14)"), Some("1.94")),
-            None
-        );
+        assert_eq!(complaint("rustc", Some("rustc 1.95.0 (59807616e 2026-04-14)"), Some("1.94")), None);
     }
 
     #[test]
@@ -129,17 +110,11 @@ mod tests {
 
     #[test]
     fn a_missing_tool_is_named() {
-        assert_eq!(
-            complaint("clippy", None, None).as_deref(),
-            Some("clippy was not found")
-        );
+        assert_eq!(complaint("clippy", None, None).as_deref(), Some("clippy was not found"));
     }
 
     #[test]
     fn the_go_version_is_read_from_go_mod() {
-        assert_eq!(
-            go_directive("module example.com/x\n\ngo 1.26.0\n\ntool (\n)\n"),
-            Some("1.26.0")
-        );
+        assert_eq!(go_directive("module example.com/x\n\ngo 1.26.0\n\ntool (\n)\n"), Some("1.26.0"));
     }
 }

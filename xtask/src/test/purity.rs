@@ -28,11 +28,8 @@ const FORBIDDEN: [&str; 12] = [
 
 /// The forbidden libraries in the output of `cargo tree --prefix none`, one package a line.
 pub(super) fn impurities(tree: &str) -> Vec<&str> {
-    let mut found: Vec<_> = tree
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(is_forbidden)
-        .collect();
+    let mut found: Vec<_> =
+        tree.lines().filter_map(|line| line.split_whitespace().next()).filter(is_forbidden).collect();
     found.sort_unstable();
     found.dedup();
     found
@@ -40,8 +37,7 @@ pub(super) fn impurities(tree: &str) -> Vec<&str> {
 
 fn is_forbidden(name: &&str) -> bool {
     FORBIDDEN.iter().any(|forbidden| {
-        name.strip_prefix(forbidden)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
+        name.strip_prefix(forbidden).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '_']))
     })
 }
 

@@ -28,12 +28,7 @@ pub(super) static STAGES: [Stage; 10] = [
         has_tests: false,
         run: |workspace, _, log| prerequisites::check(workspace, log),
     },
-    Stage {
-        name: "fmt",
-        summary: "formatting (remedy: cargo xtask fmt)",
-        has_tests: false,
-        run: fmt,
-    },
+    Stage { name: "fmt", summary: "formatting (remedy: cargo xtask fmt)", has_tests: false, run: fmt },
     Stage {
         name: "layering",
         summary: "edges between crates, licences, house rules: the tests of xtask",
@@ -58,12 +53,7 @@ pub(super) static STAGES: [Stage; 10] = [
         has_tests: true,
         run: unit,
     },
-    Stage {
-        name: "doc",
-        summary: "the documentation builds without a warning",
-        has_tests: false,
-        run: doc,
-    },
+    Stage { name: "doc", summary: "the documentation builds without a warning", has_tests: false, run: doc },
     Stage {
         name: "examples",
         summary: "each folder of examples/ is simulated, twice with the same answer",
@@ -93,10 +83,7 @@ pub(super) fn find(name: &str) -> Result<&'static Stage, String> {
 }
 
 fn fmt(workspace: &Workspace, _: &Options, log: &mut Log) -> Result<()> {
-    log.run(cargo(
-        workspace,
-        ["fmt", "--all", "--check", "--", "--color", "never"],
-    ))
+    log.run(cargo(workspace, ["fmt", "--all", "--check", "--", "--color", "never"]))
 }
 
 fn layering(workspace: &Workspace, options: &Options, log: &mut Log) -> Result<()> {
@@ -109,16 +96,7 @@ fn alone(workspace: &Workspace, _: &Options, log: &mut Log) -> Result<()> {
     let mut complaints = Vec::new();
     for package in PURE {
         // What a procedural macro depends on runs in the compiler only.
-        let arguments = [
-            "tree",
-            "--locked",
-            "-p",
-            package,
-            "-e",
-            "normal,no-proc-macro",
-            "--prefix",
-            "none",
-        ];
+        let arguments = ["tree", "--locked", "-p", package, "-e", "normal,no-proc-macro", "--prefix", "none"];
         let (code, tree) = log.capture(cargo(workspace, arguments))?;
         if code != Some(0) {
             bail!("`cargo tree` failed for {package}");
@@ -126,18 +104,15 @@ fn alone(workspace: &Workspace, _: &Options, log: &mut Log) -> Result<()> {
         let tree = String::from_utf8_lossy(&tree).into_owned();
         let impure = impurities(&tree);
         if !impure.is_empty() {
-            complaints.push(format!(
-                "{package} decides and must stay pure, but depends on {}",
-                impure.join(", ")
-            ));
+            complaints
+                .push(format!("{package} decides and must stay pure, but depends on {}", impure.join(", ")));
         }
     }
     if !complaints.is_empty() {
         bail!("{}", complaints.join("\n      "));
     }
     // Features unify in a build of the workspace, so one crate may lean on a feature that only another asks for.
-    PURE.iter()
-        .try_for_each(|package| log.run(cargo(workspace, ["check", "--locked", "-p", package])))
+    PURE.iter().try_for_each(|package| log.run(cargo(workspace, ["check", "--locked", "-p", package])))
 }
 
 fn unit(workspace: &Workspace, options: &Options, log: &mut Log) -> Result<()> {
@@ -175,9 +150,7 @@ fn end_to_end(workspace: &Workspace, options: &Options, log: &mut Log) -> Result
     control_plane(workspace, log)?;
     let mut command = end_to_end_tests(workspace)?;
     keep_going(&mut command, options);
-    command
-        .arg("--")
-        .arg(format!("--test-threads={}", options.e2e_threads));
+    command.arg("--").arg(format!("--test-threads={}", options.e2e_threads));
     log.run(command)
 }
 

@@ -56,11 +56,7 @@ impl AddAssign for Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            passed,
-            failed,
-            skipped,
-        } = *self;
+        let Self { passed, failed, skipped } = *self;
         write!(formatter, "{passed} passed, {failed} failed")?;
         if skipped > 0 {
             write!(formatter, ", {skipped} skipped")?;
@@ -85,14 +81,7 @@ test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
     #[test]
     fn result_lines_are_summed_and_quoted_ones_are_not() {
-        assert_eq!(
-            Tally::of(LOG),
-            Tally {
-                passed: 17,
-                failed: 2,
-                skipped: 1
-            }
-        );
+        assert_eq!(Tally::of(LOG), Tally { passed: 17, failed: 2, skipped: 1 });
     }
 
     #[test]
@@ -104,23 +93,7 @@ test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
     #[test]
     fn skipped_tests_are_told_only_when_there_are_some() {
-        assert_eq!(
-            Tally {
-                passed: 5,
-                failed: 0,
-                skipped: 0
-            }
-            .to_string(),
-            "5 passed, 0 failed"
-        );
-        assert_eq!(
-            Tally {
-                passed: 5,
-                failed: 1,
-                skipped: 2
-            }
-            .to_string(),
-            "5 passed, 1 failed, 2 skipped"
-        );
+        assert_eq!(Tally { passed: 5, failed: 0, skipped: 0 }.to_string(), "5 passed, 0 failed");
+        assert_eq!(Tally { passed: 5, failed: 1, skipped: 2 }.to_string(), "5 passed, 1 failed, 2 skipped");
     }
 }

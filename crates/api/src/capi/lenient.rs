@@ -51,10 +51,9 @@ impl NestedV1Beta2 {
     /// The present conditions: the nested ones where there are any, else those of the status itself.
     pub(crate) fn conditions_or(&self, own: Vec<Condition>) -> Vec<Condition> {
         match &self.conditions {
-            Some(nested) => nested
-                .iter()
-                .filter_map(|value| serde_json::from_value(value.clone()).ok())
-                .collect(),
+            Some(nested) => {
+                nested.iter().filter_map(|value| serde_json::from_value(value.clone()).ok()).collect()
+            }
             None => own,
         }
     }

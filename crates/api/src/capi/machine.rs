@@ -79,18 +79,12 @@ pub struct MachineTaint {
     /// Key.
     pub key: String,
     /// Value.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: String,
     /// `Always`, or `OnInitialization`: then it is put on once and may be taken off.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "String::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "String::is_empty")]
     pub propagation: String,
 }
 

@@ -46,9 +46,7 @@ impl MachineDeploymentSpec {
     /// How Machines are replaced when the template changes; `RollingUpdate` where it isn't set.
     pub fn strategy(&self) -> StrategyType {
         let strategy = self.rollout.strategy.as_ref();
-        strategy
-            .and_then(|strategy| strategy.type_.clone())
-            .unwrap_or(StrategyType::RollingUpdate)
+        strategy.and_then(|strategy| strategy.type_.clone()).unwrap_or(StrategyType::RollingUpdate)
     }
 }
 
@@ -85,10 +83,7 @@ pub struct RolloutStrategy {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<StrategyType>,
     /// Settings of `RollingUpdate`.
-    #[serde(
-        deserialize_with = "lenient::or_default",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "lenient::or_default", skip_serializing_if = "Option::is_none")]
     pub rolling_update: Option<RollingUpdate>,
 }
 
@@ -126,16 +121,10 @@ pub struct MachineTemplate {
 #[serde(default)]
 pub struct ObjectMetaTemplate {
     /// Labels.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Annotations.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -189,10 +178,7 @@ struct SpecWire {
 
 impl From<SpecWire> for MachineDeploymentSpec {
     fn from(wire: SpecWire) -> Self {
-        let strategy = wire
-            .rollout
-            .and_then(|rollout| rollout.strategy)
-            .or(wire.strategy);
+        let strategy = wire.rollout.and_then(|rollout| rollout.strategy).or(wire.strategy);
         let older_order = strategy
             .as_ref()
             .and_then(|strategy| strategy.rolling_update.as_ref())

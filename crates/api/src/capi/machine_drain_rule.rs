@@ -18,16 +18,10 @@ pub struct MachineDrainRuleSpec {
     /// How.
     pub drain: DrainBehavior,
     /// The Machines: one of these must match; none of them means all Machines.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<DrainMachineSelector>,
     /// The pods: one of these must match; none of them means all pods.
-    #[serde(
-        deserialize_with = "lenient::null_is_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub pods: Vec<DrainPodSelector>,
 }
 

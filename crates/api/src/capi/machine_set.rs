@@ -81,9 +81,7 @@ struct SpecWire {
 
 impl From<SpecWire> for MachineSetSpec {
     fn from(wire: SpecWire) -> Self {
-        let older_order = wire
-            .delete_policy
-            .map(|order| ReplicaDeletion { order: Some(order) });
+        let older_order = wire.delete_policy.map(|order| ReplicaDeletion { order: Some(order) });
         Self {
             cluster_name: wire.cluster_name.unwrap_or_default(),
             replicas: wire.replicas,

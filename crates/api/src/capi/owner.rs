@@ -13,13 +13,8 @@ pub fn owner_of_kind<'a>(metadata: &'a ObjectMeta, kind: &str) -> Option<&'a Own
     let matching = || {
         owners.iter().filter(|owner| {
             owner.kind == kind
-                && owner
-                    .api_version
-                    .split_once('/')
-                    .is_some_and(|(group, _)| group == CAPI_GROUP)
+                && owner.api_version.split_once('/').is_some_and(|(group, _)| group == CAPI_GROUP)
         })
     };
-    matching()
-        .find(|owner| owner.controller == Some(true))
-        .or_else(|| matching().next())
+    matching().find(|owner| owner.controller == Some(true)).or_else(|| matching().next())
 }

@@ -36,22 +36,14 @@ impl InfrastructureTemplate {
     /// Reads a template of any kind. A status that can't be read in parts is kept in parts, with `problems`.
     pub fn parse(object: &Value) -> Result<Self, TemplateError> {
         let text = |key: &'static str| {
-            object
-                .get(key)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-                .ok_or(TemplateError::Missing(key))
+            object.get(key).and_then(Value::as_str).map(str::to_owned).ok_or(TemplateError::Missing(key))
         };
         let metadata = object
             .get("metadata")
             .and_then(|metadata| serde_json::from_value(metadata.clone()).ok())
             .ok_or(TemplateError::Missing("metadata"))?;
-        let mut template = Self {
-            api_version: text("apiVersion")?,
-            kind: text("kind")?,
-            metadata,
-            ..Self::default()
-        };
+        let mut template =
+            Self { api_version: text("apiVersion")?, kind: text("kind")?, metadata, ..Self::default() };
         template.read_capacity(object.pointer("/status/capacity"));
         template.architecture = template.read_text(object, "/status/nodeInfo/architecture");
         template.operating_system = template.read_text(object, "/status/nodeInfo/operatingSystem");
@@ -93,8 +85,7 @@ impl InfrastructureTemplate {
             Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.is_empty()),
             Some(other) => {
                 let field = pointer.trim_start_matches('/').replace('/', ".");
-                self.problems
-                    .push(format!("{field} is {other}; a string is right"));
+                self.problems.push(format!("{field} is {other}; a string is right"));
                 None
             }
         }

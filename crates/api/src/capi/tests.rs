@@ -114,10 +114,7 @@ fn a_machine_deployment_is_the_same_in_both_versions() {
     let newer: MachineDeployment = read(deployment_v1beta2());
     let mut older: MachineDeployment = read(deployment_v1beta1());
     assert_eq!(newer.spec.strategy(), StrategyType::OnDelete);
-    assert_eq!(
-        newer.spec.template.spec.infrastructure_ref.api_group,
-        "infrastructure.cluster.x-k8s.io"
-    );
+    assert_eq!(newer.spec.template.spec.infrastructure_ref.api_group, "infrastructure.cluster.x-k8s.io");
     assert_eq!(newer.status.up_to_date_replicas, Some(3));
     assert!(condition::is_false(&newer.status.conditions, "RollingOut"));
     assert_eq!(newer.spec.template.spec.taints[0].propagation, "Always");
@@ -129,10 +126,7 @@ fn a_machine_deployment_is_the_same_in_both_versions() {
         Some("infrastructure.cluster.x-k8s.io/v1beta2")
     );
     let config = spec.bootstrap.config_ref.as_mut().unwrap();
-    assert_eq!(
-        config.api_version.take().as_deref(),
-        Some("bootstrap.cluster.x-k8s.io/v1beta1")
-    );
+    assert_eq!(config.api_version.take().as_deref(), Some("bootstrap.cluster.x-k8s.io/v1beta1"));
     older.spec.rollout.strategy.as_mut().unwrap().rolling_update = None;
     assert_eq!(older, newer);
 }
@@ -172,17 +166,11 @@ fn a_strategy_that_is_not_set_is_rolling_update() {
 fn surge_is_read_in_both_versions() {
     let rolling =
         json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": "25%" } });
-    for spec in [
-        json!({ "rollout": { "strategy": rolling } }),
-        json!({ "strategy": rolling }),
-    ] {
+    for spec in [json!({ "rollout": { "strategy": rolling } }), json!({ "strategy": rolling })] {
         let deployment: MachineDeployment = read(json!({ "metadata": {}, "spec": spec }));
         let strategy = deployment.spec.rollout.strategy.unwrap();
         let update = strategy.rolling_update.unwrap();
-        assert_eq!(
-            serde_json::to_value(&update).unwrap(),
-            json!({ "maxSurge": 1, "maxUnavailable": "25%" })
-        );
+        assert_eq!(serde_json::to_value(&update).unwrap(), json!({ "maxSurge": 1, "maxUnavailable": "25%" }));
     }
 }
 
@@ -251,10 +239,7 @@ fn machine_v1beta1() -> Value {
         "conditions".to_owned(),
         json!([{ "type": "DrainingSucceeded", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z" }]),
     );
-    status.insert(
-        "v1beta2".to_owned(),
-        json!({ "conditions": machine_v1beta2()["status"]["conditions"] }),
-    );
+    status.insert("v1beta2".to_owned(), json!({ "conditions": machine_v1beta2()["status"]["conditions"] }));
     machine
 }
 
@@ -263,10 +248,7 @@ fn a_machine_is_the_same_in_both_versions() {
     let newer: Machine = read(machine_v1beta2());
     let mut older: Machine = read(machine_v1beta1());
     assert_eq!(newer.node_name(), Some("ip-10-0-0-1"));
-    assert_eq!(
-        newer.spec.provider_id.as_deref(),
-        Some("aws:///eu-west-1a/i-0123")
-    );
+    assert_eq!(newer.spec.provider_id.as_deref(), Some("aws:///eu-west-1a/i-0123"));
     assert_eq!(newer.spec.failure_domain, None, "an empty string is no domain");
     assert_eq!(newer.status.failure_reason.as_deref(), Some("CreateError"));
     assert!(newer.status.initialization.infrastructure_provisioned);
@@ -283,13 +265,7 @@ fn a_machine_is_the_same_in_both_versions() {
 fn deletion_is_acknowledged_by_condition_or_by_status() {
     let acknowledged: Machine = read(machine_v1beta2());
     assert!(acknowledged.deletion_is_acknowledged());
-    let started = acknowledged
-        .status
-        .deletion
-        .as_ref()
-        .unwrap()
-        .started_at()
-        .unwrap();
+    let started = acknowledged.status.deletion.as_ref().unwrap().started_at().unwrap();
     assert_eq!(started.to_string(), "2026-01-02T03:04:05Z");
 
     let mut by_condition = acknowledged.clone();
@@ -325,11 +301,7 @@ fn fields_that_are_not_needed_may_hold_anything() {
     let machine: Machine = read(machine);
     assert_eq!(machine.status.node_info, None);
     assert_eq!(machine.spec.deletion, None);
-    assert_eq!(
-        machine.status.conditions.len(),
-        1,
-        "the condition that can't be read is left out"
-    );
+    assert_eq!(machine.status.conditions.len(), 1, "the condition that can't be read is left out");
     assert_eq!(machine.node_name(), Some("ip-10-0-0-1"));
 }
 
@@ -349,12 +321,7 @@ fn a_machine_set_is_read_in_both_versions() {
         },
     }));
     assert_eq!(newer.status.observed_generation, Some(2));
-    assert_eq!(
-        newer.spec.deletion,
-        Some(ReplicaDeletion {
-            order: Some("Newest".to_owned())
-        })
-    );
+    assert_eq!(newer.spec.deletion, Some(ReplicaDeletion { order: Some("Newest".to_owned()) }));
     assert_eq!(older, newer);
 }
 
@@ -392,10 +359,7 @@ fn a_cluster_is_read_in_both_versions() {
     assert_eq!(newer.spec.topology_replicas("missing"), None);
 
     let mut object = cluster_v1beta2();
-    object["spec"]["topology"]
-        .as_object_mut()
-        .unwrap()
-        .remove("classRef");
+    object["spec"]["topology"].as_object_mut().unwrap().remove("classRef");
     object["spec"]["topology"]["class"] = json!("quick");
     object["status"] = json!({
         "observedGeneration": 1, "phase": "Provisioned", "infrastructureReady": true, "controlPlaneReady": true,
@@ -406,24 +370,15 @@ fn a_cluster_is_read_in_both_versions() {
 
 #[test]
 fn requests_go_to_the_version_that_is_served() {
-    for (version, text) in [
-        (CapiVersion::V1Beta1, "v1beta1"),
-        (CapiVersion::V1Beta2, "v1beta2"),
-    ] {
+    for (version, text) in [(CapiVersion::V1Beta1, "v1beta1"), (CapiVersion::V1Beta2, "v1beta2")] {
         assert_eq!(
             MachineDeployment::url_path(&version, Some("capi")),
             format!("/apis/cluster.x-k8s.io/{text}/namespaces/capi/machinedeployments")
         );
-        assert_eq!(
-            Machine::url_path(&version, None),
-            format!("/apis/cluster.x-k8s.io/{text}/machines")
-        );
+        assert_eq!(Machine::url_path(&version, None), format!("/apis/cluster.x-k8s.io/{text}/machines"));
         assert_eq!(MachineSet::plural(&version), "machinesets");
         assert_eq!(Cluster::plural(&version), "clusters");
-        assert_eq!(
-            CapiVersion::from_api_version(version.api_version()),
-            Some(version)
-        );
+        assert_eq!(CapiVersion::from_api_version(version.api_version()), Some(version));
     }
     assert_eq!(CapiVersion::from_api_version("cluster.x-k8s.io/v1alpha4"), None);
 }
@@ -434,21 +389,14 @@ fn the_owner_is_found_whatever_version_it_is_named_in() {
     let owner = controller_of_kind(&machine.metadata, "MachineSet").unwrap();
     assert_eq!((owner.name.as_str(), owner.uid.as_str()), ("small-x", "u2"));
     assert_eq!(controller_of_kind(&machine.metadata, "MachineDeployment"), None);
-    assert_eq!(
-        machine.metadata.labels.as_ref().unwrap()[labels::DEPLOYMENT_NAME],
-        "small"
-    );
+    assert_eq!(machine.metadata.labels.as_ref().unwrap()[labels::DEPLOYMENT_NAME], "small");
 
     let owners = machine.metadata.owner_references.as_mut().unwrap();
     owners[0].controller = None;
     assert_eq!(controller_of_kind(&machine.metadata, "MachineSet"), None);
     assert!(owner_of_kind(&machine.metadata, "MachineSet").is_some());
     machine.metadata.owner_references.as_mut().unwrap()[0].api_version = "example.com/v1".to_owned();
-    assert_eq!(
-        owner_of_kind(&machine.metadata, "MachineSet"),
-        None,
-        "same kind, another group"
-    );
+    assert_eq!(owner_of_kind(&machine.metadata, "MachineSet"), None, "same kind, another group");
 }
 
 #[test]
@@ -484,16 +432,8 @@ fn a_template_is_read_as_far_as_it_can_be() {
     assert_eq!(template.capacity.len(), 1);
     assert_eq!(template.architecture, None);
     assert_eq!(template.problems.len(), 2);
-    assert!(
-        template.problems[0].contains("status.capacity[memory]"),
-        "{:?}",
-        template.problems
-    );
-    assert!(
-        template.problems[1].contains("status.nodeInfo.architecture"),
-        "{:?}",
-        template.problems
-    );
+    assert!(template.problems[0].contains("status.capacity[memory]"), "{:?}", template.problems);
+    assert!(template.problems[1].contains("status.nodeInfo.architecture"), "{:?}", template.problems);
 
     let bare =
         InfrastructureTemplate::parse(&json!({ "apiVersion": "g/v1", "kind": "K", "metadata": {} })).unwrap();

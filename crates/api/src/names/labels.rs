@@ -17,11 +17,7 @@ pub const CAPACITY_TYPE_SPOT: &str = "spot";
 /// Value of [`CAPACITY_TYPE`]: paid for already.
 pub const CAPACITY_TYPE_RESERVED: &str = "reserved";
 /// Every value of [`CAPACITY_TYPE`].
-pub const CAPACITY_TYPES: &[&str] = &[
-    CAPACITY_TYPE_ON_DEMAND,
-    CAPACITY_TYPE_RESERVED,
-    CAPACITY_TYPE_SPOT,
-];
+pub const CAPACITY_TYPES: &[&str] = &[CAPACITY_TYPE_ON_DEMAND, CAPACITY_TYPE_RESERVED, CAPACITY_TYPE_SPOT];
 /// Name of the node class; by upstream's rule the key is `<group>/<kind in lower case>`.
 pub const NODECLASS: &str = "karpenter.cluster.x-k8s.io/clusterapinodeclass";
 /// Keeps load balancers away from a Node that is drained; its value is [`EXCLUDE_BALANCERS_VALUE`].
@@ -74,16 +70,8 @@ pub const RESTRICTED: &[&str] = &[HOSTNAME];
 /// Keys of a restricted domain that may be used all the same.
 pub const UNRESTRICTED: &[&str] = &[CAPACITY_TYPE, NODEPOOL];
 /// Keys that a node may lack in a template, since the instance type or the registration gives them; sorted.
-pub const WELL_KNOWN: &[&str] = &[
-    CAPACITY_TYPE,
-    NODEPOOL,
-    ARCH,
-    OS,
-    INSTANCE_TYPE,
-    WINDOWS_BUILD,
-    TOPOLOGY_REGION,
-    TOPOLOGY_ZONE,
-];
+pub const WELL_KNOWN: &[&str] =
+    &[CAPACITY_TYPE, NODEPOOL, ARCH, OS, INSTANCE_TYPE, WINDOWS_BUILD, TOPOLOGY_REGION, TOPOLOGY_ZONE];
 /// Older keys and what they are read as.
 pub const NORMALIZED: &[(&str, &str)] = &[
     ("beta.kubernetes.io/arch", ARCH),
@@ -93,18 +81,12 @@ pub const NORMALIZED: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/zone", TOPOLOGY_ZONE),
 ];
 /// Domains, with their subdomains, whose labels Cluster API copies from a Machine to its Node.
-pub const SYNCED_BY_CAPI_DOMAINS: &[&str] = &[
-    "node-restriction.kubernetes.io",
-    "node-role.kubernetes.io",
-    "node.cluster.x-k8s.io",
-];
+pub const SYNCED_BY_CAPI_DOMAINS: &[&str] =
+    &["node-restriction.kubernetes.io", "node-role.kubernetes.io", "node.cluster.x-k8s.io"];
 
 /// The key that `key` is read as: an alias of an older Kubernetes gives its successor, every other key itself.
 pub fn normalized(key: &str) -> &str {
-    NORMALIZED
-        .iter()
-        .find(|(alias, _)| *alias == key)
-        .map_or(key, |(_, stable)| stable)
+    NORMALIZED.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, stable)| stable)
 }
 
 /// Whether `key` is one of [`WELL_KNOWN`].
@@ -119,10 +101,7 @@ mod tests {
     #[test]
     fn aliases_are_read_as_their_successors() {
         assert_eq!(normalized("beta.kubernetes.io/arch"), ARCH);
-        assert_eq!(
-            normalized("failure-domain.beta.kubernetes.io/zone"),
-            TOPOLOGY_ZONE
-        );
+        assert_eq!(normalized("failure-domain.beta.kubernetes.io/zone"), TOPOLOGY_ZONE);
         assert_eq!(normalized("example.com/a"), "example.com/a");
         assert!(NORMALIZED.iter().all(|(_, stable)| is_well_known(stable)));
     }

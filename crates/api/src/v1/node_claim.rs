@@ -12,10 +12,7 @@ use crate::duration::{GoDuration, NillableDuration};
 use crate::schema;
 
 /// What is asked of one node.
-#[expect(
-    clippy::duplicated_attributes,
-    reason = "printer columns share their settings' names"
-)]
+#[expect(clippy::duplicated_attributes, reason = "printer columns share their settings' names")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.sh",
@@ -48,12 +45,7 @@ use crate::schema;
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-    printcolumn(
-        name = "ImageID",
-        type_ = "string",
-        json_path = ".status.imageID",
-        priority = 1
-    ),
+    printcolumn(name = "ImageID", type_ = "string", json_path = ".status.imageID", priority = 1),
     printcolumn(name = "ID", type_ = "string", json_path = ".status.providerID", priority = 1),
     printcolumn(
         name = "NodePool",
@@ -61,12 +53,7 @@ use crate::schema;
         json_path = r".metadata.labels.karpenter\.sh/nodepool",
         priority = 1
     ),
-    printcolumn(
-        name = "NodeClass",
-        type_ = "string",
-        json_path = ".spec.nodeClassRef.name",
-        priority = 1
-    ),
+    printcolumn(name = "NodeClass", type_ = "string", json_path = ".spec.nodeClassRef.name", priority = 1),
     printcolumn(
         name = "Drifted",
         type_ = "string",
@@ -113,9 +100,7 @@ pub struct NodeClaimSpec {
 impl NodeClaimSpec {
     /// `expireAfter`, or what holds without it.
     pub fn effective_expire_after(&self) -> NillableDuration {
-        self.expire_after
-            .clone()
-            .unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
+        self.expire_after.clone().unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
     }
 }
 

@@ -15,10 +15,7 @@ use crate::duration::{GoDuration, NillableDuration};
 use crate::schema;
 
 /// What capacity a pool may add, and when its nodes may be taken away again.
-#[expect(
-    clippy::duplicated_attributes,
-    reason = "printer columns share their settings' names"
-)]
+#[expect(clippy::duplicated_attributes, reason = "printer columns share their settings' names")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.sh",
@@ -30,11 +27,7 @@ use crate::schema;
     derive = "Default",
     doc = "A NodePool says what capacity a cluster may have: which nodes pods may be given, how many, and when they go.",
     scale(spec_replicas_path = ".spec.replicas", status_replicas_path = ".status.nodes"),
-    printcolumn(
-        name = "NodeClass",
-        type_ = "string",
-        json_path = ".spec.template.spec.nodeClassRef.name"
-    ),
+    printcolumn(name = "NodeClass", type_ = "string", json_path = ".spec.template.spec.nodeClassRef.name"),
     printcolumn(name = "Nodes", type_ = "string", json_path = ".status.nodes"),
     printcolumn(
         name = "Ready",
@@ -43,18 +36,8 @@ use crate::schema;
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Weight", type_ = "integer", json_path = ".spec.weight", priority = 1),
-    printcolumn(
-        name = "CPU",
-        type_ = "string",
-        json_path = ".status.resources.cpu",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Memory",
-        type_ = "string",
-        json_path = ".status.resources.memory",
-        priority = 1
-    )
+    printcolumn(name = "CPU", type_ = "string", json_path = ".status.resources.cpu", priority = 1),
+    printcolumn(name = "Memory", type_ = "string", json_path = ".status.resources.memory", priority = 1)
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = schema::node_pool_rules()))]
@@ -206,16 +189,12 @@ impl Disruption {
 
     /// `consolidateAfter`, or what holds without it.
     pub fn effective_consolidate_after(&self) -> NillableDuration {
-        self.consolidate_after
-            .clone()
-            .unwrap_or_else(|| DEFAULT_CONSOLIDATE_AFTER.into())
+        self.consolidate_after.clone().unwrap_or_else(|| DEFAULT_CONSOLIDATE_AFTER.into())
     }
 
     /// `consolidationPolicy`, or what holds without it.
     pub fn effective_consolidation_policy(&self) -> ConsolidationPolicy {
-        self.consolidation_policy
-            .clone()
-            .unwrap_or(DEFAULT_CONSOLIDATION_POLICY)
+        self.consolidation_policy.clone().unwrap_or(DEFAULT_CONSOLIDATION_POLICY)
     }
 
     /// `budgets`, or the one budget that holds without them.
@@ -227,9 +206,7 @@ impl Disruption {
 impl NodeClaimTemplateSpec {
     /// `expireAfter`, or what holds without it.
     pub fn effective_expire_after(&self) -> NillableDuration {
-        self.expire_after
-            .clone()
-            .unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
+        self.expire_after.clone().unwrap_or_else(|| DEFAULT_EXPIRE_AFTER.into())
     }
 }
 
@@ -265,12 +242,7 @@ fn default_budget_nodes() -> String {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self {
-            reasons: None,
-            nodes: default_budget_nodes(),
-            schedule: None,
-            duration: None,
-        }
+        Self { reasons: None, nodes: default_budget_nodes(), schedule: None, duration: None }
     }
 }
 

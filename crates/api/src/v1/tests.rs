@@ -117,23 +117,8 @@ fn a_claim_of_upstream_is_written_back_as_it_was_read() {
 #[test]
 fn what_is_not_set_has_upstreams_defaults() {
     let disruption = Disruption::default();
-    assert_eq!(
-        disruption.effective_consolidate_after(),
-        NillableDuration::from("0s")
-    );
-    assert_eq!(
-        disruption.effective_consolidation_policy(),
-        ConsolidationPolicy::WhenEmptyOrUnderutilized
-    );
-    assert_eq!(
-        disruption.effective_budgets(),
-        vec![Budget {
-            nodes: "10%".to_owned(),
-            ..Budget::default()
-        }]
-    );
-    assert_eq!(
-        NodeClaimTemplateSpec::default().effective_expire_after(),
-        NillableDuration::from("720h")
-    );
+    assert_eq!(disruption.effective_consolidate_after(), NillableDuration::from("0s"));
+    assert_eq!(disruption.effective_consolidation_policy(), ConsolidationPolicy::WhenEmptyOrUnderutilized);
+    assert_eq!(disruption.effective_budgets(), vec![Budget { nodes: "10%".to_owned(), ..Budget::default() }]);
+    assert_eq!(NodeClaimTemplateSpec::default().effective_expire_after(), NillableDuration::from("720h"));
 }

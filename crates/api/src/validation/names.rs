@@ -33,10 +33,7 @@ pub(super) fn qualified_name_problem(key: &str) -> Option<String> {
 /// What is wrong with a label's value; `None` if nothing.
 pub(super) fn label_value_problem(value: &str) -> Option<String> {
     if value.len() > LABEL_VALUE_MAX {
-        return Some(format!(
-            "it has {} characters, a label's value at most {LABEL_VALUE_MAX}",
-            value.len()
-        ));
+        return Some(format!("it has {} characters, a label's value at most {LABEL_VALUE_MAX}", value.len()));
     }
     (!value.is_empty() && !is_label_text(value)).then(|| {
         "a label's value consists of letters, digits, '-', '_' and '.', and begins and ends with a letter or digit"
@@ -49,9 +46,7 @@ fn is_label_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     edge(bytes.first().copied())
         && edge(bytes.last().copied())
-        && bytes
-            .iter()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
+        && bytes.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
 }
 
 fn subdomain_problem(text: &str) -> Option<String> {
@@ -60,9 +55,7 @@ fn subdomain_problem(text: &str) -> Option<String> {
         let bytes = label.as_bytes();
         edge(bytes.first().copied())
             && edge(bytes.last().copied())
-            && bytes
-                .iter()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
+            && bytes.iter().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == b'-')
     };
     if text.len() > 253 {
         return Some(format!("has {} characters, at most 253 are allowed", text.len()));
@@ -101,10 +94,7 @@ fn check_label_name(name: &str, label: &str, errors: &mut Errors) {
         errors.add(
             "metadata.name",
             name,
-            format!(
-                "the name has {} characters, but becomes the value of the label {label}",
-                name.len()
-            ),
+            format!("the name has {} characters, but becomes the value of the label {label}", name.len()),
             format!("use at most {LABEL_VALUE_MAX} characters"),
         );
     }

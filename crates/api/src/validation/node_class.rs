@@ -10,11 +10,7 @@ const SELECTOR: &str = "spec.scalableResourceSelector";
 /// Timeouts that can't be read and selectors that can't be evaluated.
 pub(super) fn check_spec(class: &ClusterAPINodeClass, errors: &mut Errors) {
     check_timeout("spec.launchTimeout", class.spec.launch_timeout.as_ref(), errors);
-    check_timeout(
-        "spec.registrationTimeout",
-        class.spec.registration_timeout.as_ref(),
-        errors,
-    );
+    check_timeout("spec.registrationTimeout", class.spec.registration_timeout.as_ref(), errors);
     let Some(selector) = &class.spec.scalable_resource_selector else {
         return;
     };

@@ -38,12 +38,7 @@ pub(super) fn check_spec(pool: &NodePool, errors: &mut Errors) {
         }
     }
     for key in spec.template.metadata.labels.keys() {
-        requirements::check_key(
-            key,
-            &format!("{LABELS}[{key}]"),
-            requirements::On::NodePool,
-            errors,
-        );
+        requirements::check_key(key, &format!("{LABELS}[{key}]"), requirements::On::NodePool, errors);
     }
     let template = &spec.template.spec;
     requirements::check(
@@ -52,11 +47,7 @@ pub(super) fn check_spec(pool: &NodePool, errors: &mut Errors) {
         requirements::On::NodePool,
         errors,
     );
-    check_class_reference(
-        &template.node_class_ref,
-        &format!("{TEMPLATE}.nodeClassRef"),
-        errors,
-    );
+    check_class_reference(&template.node_class_ref, &format!("{TEMPLATE}.nodeClassRef"), errors);
     check_durations(
         TEMPLATE,
         template.termination_grace_period.as_ref(),
@@ -99,11 +90,7 @@ fn check_budget(budget: &Budget, path: &str, errors: &mut Errors) {
 
 /// The CEL rules on a reference to a node class.
 pub(super) fn check_class_reference(reference: &NodeClassReference, path: &str, errors: &mut Errors) {
-    let fields = [
-        ("group", &reference.group),
-        ("kind", &reference.kind),
-        ("name", &reference.name),
-    ];
+    let fields = [("group", &reference.group), ("kind", &reference.kind), ("name", &reference.name)];
     for (field, value) in fields {
         if value.is_empty() {
             errors.add(
@@ -133,23 +120,13 @@ pub(super) fn check_durations(
 
 fn check_readable(path: &str, duration: &GoDuration, errors: &mut Errors) {
     if let Err(error @ DurationError::TooLong(_)) = duration.parse() {
-        errors.add(
-            path,
-            duration,
-            error.to_string(),
-            "write at most 292 years, 2562047h",
-        );
+        errors.add(path, duration, error.to_string(), "write at most 292 years, 2562047h");
     }
 }
 
 fn check_nillable(path: &str, duration: &NillableDuration, errors: &mut Errors) {
     if let Err(error @ DurationError::TooLong(_)) = duration.parse() {
-        errors.add(
-            path,
-            duration,
-            error.to_string(),
-            "write at most 292 years, 2562047h, or Never",
-        );
+        errors.add(path, duration, error.to_string(), "write at most 292 years, 2562047h, or Never");
     }
 }
 
@@ -177,17 +154,8 @@ pub(super) fn check_at_run_time(pool: &NodePool, errors: &mut Errors) {
     let template = &pool.spec.template.spec;
     let mut seen = BTreeSet::new();
     check_taints(&template.taints, &format!("{TEMPLATE}.taints"), &mut seen, errors);
-    check_taints(
-        &template.startup_taints,
-        &format!("{TEMPLATE}.startupTaints"),
-        &mut seen,
-        errors,
-    );
-    requirements::check_at_run_time(
-        &template.requirements,
-        &format!("{TEMPLATE}.requirements"),
-        errors,
-    );
+    check_taints(&template.startup_taints, &format!("{TEMPLATE}.startupTaints"), &mut seen, errors);
+    requirements::check_at_run_time(&template.requirements, &format!("{TEMPLATE}.requirements"), errors);
 }
 
 /// Taints are unique by key and effect, over taints and startup taints together.
@@ -208,10 +176,7 @@ fn check_taints<'a>(
             );
         }
         let value = taint.value.as_deref().unwrap_or_default();
-        if let Some(problem) = (!value.is_empty())
-            .then(|| qualified_name_problem(value))
-            .flatten()
-        {
+        if let Some(problem) = (!value.is_empty()).then(|| qualified_name_problem(value)).flatten() {
             errors.add(
                 format!("{path}.value"),
                 value,
@@ -240,10 +205,7 @@ pub(super) fn check_transition(old: &NodePool, new: &NodePool, errors: &mut Erro
             "make another NodePool",
         );
     }
-    let (old, new) = (
-        &old.spec.template.spec.node_class_ref,
-        &new.spec.template.spec.node_class_ref,
-    );
+    let (old, new) = (&old.spec.template.spec.node_class_ref, &new.spec.template.spec.node_class_ref);
     for (field, old, new) in [("group", &old.group, &new.group), ("kind", &old.kind, &new.kind)] {
         if old != new {
             errors.add(
@@ -287,21 +249,15 @@ pub(super) fn check_for_warnings(pool: &NodePool, warnings: &mut Errors) {
 }
 
 /// Domains in which Kubernetes itself lets anybody label Nodes.
-const OPEN_DOMAINS: &[&str] = &[
-    "node-restriction.kubernetes.io",
-    "node-role.kubernetes.io",
-    "node.kubernetes.io",
-];
+const OPEN_DOMAINS: &[&str] =
+    &["node-restriction.kubernetes.io", "node-role.kubernetes.io", "node.kubernetes.io"];
 
 fn is_reserved_to_kubernetes(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else {
         return false;
     };
     let within = |parent: &str| {
-        domain == parent
-            || domain
-                .strip_suffix(parent)
-                .is_some_and(|rest| rest.ends_with('.'))
+        domain == parent || domain.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'))
     };
     // cluster.x-k8s.io is a domain of its own; it doesn't end in ".k8s.io".
     (within("kubernetes.io") || within("k8s.io"))

@@ -31,9 +31,7 @@ pub(super) fn check(
 pub(super) fn is_in_restricted_domain(key: &str) -> bool {
     let domain = key.split('/').next().unwrap_or_default();
     !labels::UNRESTRICTED.contains(&key)
-        && labels::RESTRICTED_DOMAINS
-            .iter()
-            .any(|restricted| domain.ends_with(restricted))
+        && labels::RESTRICTED_DOMAINS.iter().any(|restricted| domain.ends_with(restricted))
 }
 
 /// Checks the key of a requirement or of a template's label.
@@ -47,12 +45,7 @@ pub(super) fn check_key(key: &str, path: &str, on: On, errors: &mut Errors) {
         );
     }
     if on == On::NodePool && key == labels::NODEPOOL {
-        errors.add(
-            path,
-            key,
-            schema::NODEPOOL_KEY_MESSAGE,
-            "leave it out; the NodePool's name is put there",
-        );
+        errors.add(path, key, schema::NODEPOOL_KEY_MESSAGE, "leave it out; the NodePool's name is put there");
     }
     if labels::RESTRICTED.contains(&key) {
         errors.add(
@@ -65,12 +58,7 @@ pub(super) fn check_key(key: &str, path: &str, on: On, errors: &mut Errors) {
 }
 
 fn check_values(requirement: &NodeSelectorRequirementWithMinValues, path: &str, errors: &mut Errors) {
-    let shown = || {
-        format!(
-            "{} {} {:?}",
-            requirement.key, requirement.operator, requirement.values
-        )
-    };
+    let shown = || format!("{} {} {:?}", requirement.key, requirement.operator, requirement.values);
     match requirement.operator {
         Operator::In => {
             if requirement.values.is_empty() {
@@ -149,25 +137,14 @@ fn check_capacity_type(
     if key != labels::CAPACITY_TYPE || requirement.operator != Operator::In || requirement.values.is_empty() {
         return;
     }
-    let known = requirement
-        .values
-        .iter()
-        .filter(|value| labels::CAPACITY_TYPES.contains(&value.as_str()))
-        .count();
+    let known =
+        requirement.values.iter().filter(|value| labels::CAPACITY_TYPES.contains(&value.as_str())).count();
     let known = i32::try_from(known).unwrap_or(i32::MAX);
     let remedy = || format!("use {}", labels::CAPACITY_TYPES.join(", "));
     let shown = requirement.values.join(", ");
     if known == 0 {
-        errors.add(
-            format!("{path}.values"),
-            shown,
-            "none of these is a capacity type",
-            remedy(),
-        );
-    } else if requirement
-        .min_values
-        .is_some_and(|min_values| known < min_values)
-    {
+        errors.add(format!("{path}.values"), shown, "none of these is a capacity type", remedy());
+    } else if requirement.min_values.is_some_and(|min_values| known < min_values) {
         errors.add(
             format!("{path}.values"),
             shown,

@@ -33,11 +33,7 @@ impl Definition {
     pub(super) fn check<T: Serialize>(&self, object: &T, errors: &mut Errors) {
         let Some(schema) = &self.schema else { return };
         match serde_json::to_value(object) {
-            Ok(value) => Checker {
-                patterns: &self.patterns,
-                errors,
-            }
-            .check_value(schema, &value, ""),
+            Ok(value) => Checker { patterns: &self.patterns, errors }.check_value(schema, &value, ""),
             Err(error) => errors.add("", "", error.to_string(), "correct the object"),
         }
     }
@@ -49,11 +45,7 @@ fn compile_patterns(schema: &JSONSchemaProps, patterns: &mut BTreeMap<String, Re
     {
         patterns.insert(pattern.clone(), compiled);
     }
-    for property in schema
-        .properties
-        .iter()
-        .flat_map(|properties| properties.values())
-    {
+    for property in schema.properties.iter().flat_map(|properties| properties.values()) {
         compile_patterns(property, patterns);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &schema.items {
@@ -77,12 +69,7 @@ impl Checker<'_> {
             } else {
                 schema.type_.as_deref().unwrap_or("something else")
             };
-            self.errors.add(
-                path,
-                shown(value),
-                "this has the wrong type",
-                format!("write {expected}"),
-            );
+            self.errors.add(path, shown(value), "this has the wrong type", format!("write {expected}"));
             return;
         }
         match value {
@@ -100,12 +87,7 @@ impl Checker<'_> {
         fields: &serde_json::Map<String, Value>,
         path: &str,
     ) {
-        for required in schema
-            .required
-            .iter()
-            .flatten()
-            .filter(|required| !fields.contains_key(*required))
-        {
+        for required in schema.required.iter().flatten().filter(|required| !fields.contains_key(*required)) {
             self.errors.add(
                 join(path, required),
                 "",
@@ -114,12 +96,7 @@ impl Checker<'_> {
             );
         }
         if let Some(most) = schema.max_properties.filter(|most| count(fields.len()) > *most) {
-            self.errors.add(
-                path,
-                fields.len(),
-                "there are too many entries",
-                format!("keep at most {most}"),
-            );
+            self.errors.add(path, fields.len(), "there are too many entries", format!("keep at most {most}"));
         }
         let properties = schema.properties.as_ref();
         for (name, value) in fields {
@@ -148,10 +125,7 @@ impl Checker<'_> {
         let keys = schema.x_kubernetes_list_map_keys.as_deref().unwrap_or_default();
         let identity = |item: &Value| match schema.x_kubernetes_list_type.as_deref() {
             Some("set") => Some(item.to_string()),
-            Some("map") => Some(format!(
-                "{:?}",
-                keys.iter().map(|key| item.get(key)).collect::<Vec<_>>()
-            )),
+            Some("map") => Some(format!("{:?}", keys.iter().map(|key| item.get(key)).collect::<Vec<_>>())),
             _ => None,
         };
         let mut seen = BTreeSet::new();
@@ -186,9 +160,7 @@ impl Checker<'_> {
             );
         }
         if let Some(allowed) = &schema.enum_
-            && allowed
-                .iter()
-                .all(|allowed| allowed.0 != Value::String(text.to_owned()))
+            && allowed.iter().all(|allowed| allowed.0 != Value::String(text.to_owned()))
         {
             let allowed: Vec<&str> = allowed.iter().filter_map(|allowed| allowed.0.as_str()).collect();
             self.errors.add(
@@ -199,13 +171,9 @@ impl Checker<'_> {
             );
         }
         if let Some(pattern) = &schema.pattern {
-            let matches = self
-                .patterns
-                .get(pattern)
-                .is_none_or(|compiled| compiled.is_match(text));
+            let matches = self.patterns.get(pattern).is_none_or(|compiled| compiled.is_match(text));
             if !matches {
-                self.errors
-                    .add(path, text, "this doesn't have the right form", remedy(pattern));
+                self.errors.add(path, text, "this doesn't have the right form", remedy(pattern));
             }
         }
     }
@@ -213,16 +181,10 @@ impl Checker<'_> {
     fn check_number(&mut self, schema: &JSONSchemaProps, number: &serde_json::Number, path: &str) {
         let Some(value) = number.as_f64() else { return };
         if let Some(least) = schema.minimum.filter(|least| value < *least) {
-            self.errors.add(
-                path,
-                number,
-                "this is too small",
-                format!("write at least {least}"),
-            );
+            self.errors.add(path, number, "this is too small", format!("write at least {least}"));
         }
         if let Some(most) = schema.maximum.filter(|most| value > *most) {
-            self.errors
-                .add(path, number, "this is too great", format!("write at most {most}"));
+            self.errors.add(path, number, "this is too great", format!("write at most {most}"));
         }
     }
 }
@@ -272,9 +234,5 @@ fn count(length: usize) -> i64 {
 }
 
 fn join(path: &str, field: &str) -> String {
-    if path.is_empty() {
-        field.to_owned()
-    } else {
-        format!("{path}.{field}")
-    }
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }

@@ -36,11 +36,7 @@ pub(super) fn with(pointer: &str, value: Value) -> Value {
 pub(super) fn set(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;
     for step in pointer.trim_start_matches('/').split('/') {
-        place = place
-            .as_object_mut()
-            .unwrap()
-            .entry(step.replace("~1", "/"))
-            .or_insert_with(|| json!({}));
+        place = place.as_object_mut().unwrap().entry(step.replace("~1", "/")).or_insert_with(|| json!({}));
     }
     *place = value;
 }

@@ -10,21 +10,12 @@ fn case_52_and_53_the_reason_names_which_of_three_pauses_is_on() {
     );
     let by_field = entry(&deployment("a", |object| object["spec"]["paused"] = json!(true)));
     assert_eq!(code(&by_field), Some(ReasonCode::Paused));
-    assert_eq!(
-        message(&by_field),
-        "spec.paused is true on MachineDeployment default/a"
-    );
-    let world = World {
-        cluster: Some(cluster(&json!({"paused": true}))),
-        ..World::default()
-    };
+    assert_eq!(message(&by_field), "spec.paused is true on MachineDeployment default/a");
+    let world = World { cluster: Some(cluster(&json!({"paused": true}))), ..World::default() };
     let by_cluster = world.entry(&with_capacity("a", &[]));
     assert_eq!(code(&by_cluster), Some(ReasonCode::Paused));
     assert_eq!(message(&by_cluster), "spec.paused is true on Cluster c");
-    let unpaused = World {
-        cluster: Some(cluster(&json!({"paused": false}))),
-        ..World::default()
-    };
+    let unpaused = World { cluster: Some(cluster(&json!({"paused": false}))), ..World::default() };
     assert_eq!(code(&unpaused.entry(&with_capacity("a", &[]))), None);
 }
 
@@ -42,21 +33,11 @@ fn what_is_being_deleted_makes_no_machines() {
         object["spec"]["paused"] = json!(true);
     }));
     assert_eq!(code(&deleting), Some(ReasonCode::Deleting));
-    assert_eq!(
-        deleting.unavailable.len(),
-        2,
-        "the other reason is kept behind it"
-    );
+    assert_eq!(deleting.unavailable.len(), 2, "the other reason is kept behind it");
     let mut of_cluster = cluster(&json!({}));
     of_cluster["metadata"]["deletionTimestamp"] = json!("2026-01-05T11:00:00Z");
-    let world = World {
-        cluster: Some(of_cluster),
-        ..World::default()
-    };
-    assert_eq!(
-        code(&world.entry(&with_capacity("a", &[]))),
-        Some(ReasonCode::Deleting)
-    );
+    let world = World { cluster: Some(of_cluster), ..World::default() };
+    assert_eq!(code(&world.entry(&with_capacity("a", &[]))), Some(ReasonCode::Deleting));
 }
 
 // karpenter-provider-cluster-api: the maximum size is checked for each claim before they are batched, so five claims at once make six of
@@ -72,49 +53,22 @@ fn the_maximum_size_leaves_headroom_until_it_is_reached() {
         })
     };
     let some_left = entry(&sized(3, &[(MAX_SIZE, "5")]));
-    assert_eq!(
-        (code(&some_left), some_left.instance_type.headroom),
-        (None, Some(2))
-    );
+    assert_eq!((code(&some_left), some_left.instance_type.headroom), (None, Some(2)));
     let full = entry(&sized(5, &[(MAX_SIZE, "5")]));
-    assert_eq!(
-        (code(&full), full.instance_type.headroom),
-        (Some(ReasonCode::MaxSize), Some(0))
-    );
+    assert_eq!((code(&full), full.instance_type.headroom), (Some(ReasonCode::MaxSize), Some(0)));
     assert!(message(&full).contains("5 of at most 5"), "{}", message(&full));
-    let waiting = World {
-        facts: Facts {
-            claims_to_enter: 2,
-            ..Facts::default()
-        },
-        ..World::default()
-    };
+    let waiting = World { facts: Facts { claims_to_enter: 2, ..Facts::default() }, ..World::default() };
     assert_eq!(
         code(&waiting.entry(&sized(3, &[(MAX_SIZE, "5")]))),
         Some(ReasonCode::MaxSize),
         "claims on their way count"
     );
     for value in ["five", "-1", "2.5"] {
-        assert_eq!(
-            code(&entry(&sized(0, &[(MAX_SIZE, value)]))),
-            Some(ReasonCode::Invalid),
-            "{value}"
-        );
+        assert_eq!(code(&entry(&sized(0, &[(MAX_SIZE, value)]))), Some(ReasonCode::Invalid), "{value}");
     }
-    assert_eq!(
-        code(&entry(&sized(0, &[(MAX_SIZE, "0"), (MIN_SIZE, "0")]))),
-        Some(ReasonCode::MaxSize)
-    );
-    let hypershift = [
-        (MAX_SIZE, "0"),
-        (MIN_SIZE, "0"),
-        ("hypershift.openshift.io/nodePool", "clusters/np"),
-    ];
-    assert_eq!(
-        entry(&sized(0, &hypershift)).instance_type.headroom,
-        None,
-        "HyperShift's pair is no cap"
-    );
+    assert_eq!(code(&entry(&sized(0, &[(MAX_SIZE, "0"), (MIN_SIZE, "0")]))), Some(ReasonCode::MaxSize));
+    let hypershift = [(MAX_SIZE, "0"), (MIN_SIZE, "0"), ("hypershift.openshift.io/nodePool", "clusters/np")];
+    assert_eq!(entry(&sized(0, &hypershift)).instance_type.headroom, None, "HyperShift's pair is no cap");
     assert_eq!(code(&entry(&sized(0, &hypershift))), None);
 }
 
@@ -148,10 +102,7 @@ fn case_60_replicas_of_a_topology_are_somebody_elses() {
             }
         })
     };
-    let world = World {
-        cluster: Some(topology(&json!(1))),
-        ..World::default()
-    };
+    let world = World { cluster: Some(topology(&json!(1))), ..World::default() };
     for label in [Some("workers"), None] {
         let found = world.entry(&owned(label));
         assert_eq!(code(&found), Some(ReasonCode::ReplicasManaged));
@@ -162,15 +113,8 @@ fn case_60_replicas_of_a_topology_are_somebody_elses() {
         );
     }
     assert_eq!(code(&world.entry(&owned(Some("other")))), None);
-    assert_eq!(
-        code(&world.entry(&with_capacity("c-workers-x7", &[]))),
-        None,
-        "not owned by the topology"
-    );
-    let unset = World {
-        cluster: Some(topology(&Value::Null)),
-        ..World::default()
-    };
+    assert_eq!(code(&world.entry(&with_capacity("c-workers-x7", &[]))), None, "not owned by the topology");
+    let unset = World { cluster: Some(topology(&Value::Null)), ..World::default() };
     assert_eq!(code(&unset.entry(&owned(Some("workers")))), None);
 }
 
@@ -192,49 +136,24 @@ fn machine_set(name: &str, revision: &str, replicas: i32, conditions: &Value) ->
 #[test]
 fn a_roll_out_is_an_older_machine_set_that_still_has_machines() {
     let sets = |older: i32| {
-        vec![
-            machine_set("a-10", "10", 1, &json!([])),
-            machine_set("a-9", "9", older, &json!([])),
-        ]
+        vec![machine_set("a-10", "10", 1, &json!([])), machine_set("a-9", "9", older, &json!([]))]
     };
-    let rolling = World {
-        sets: sets(2),
-        ..World::default()
-    };
+    let rolling = World { sets: sets(2), ..World::default() };
     let found = rolling.entry(&with_capacity("a", &[]));
-    assert_eq!(
-        code(&found),
-        Some(ReasonCode::RollingOut),
-        "revisions are numbers: 9 is older than 10"
-    );
-    assert!(
-        message(&found).contains("MachineSet a-9 of revision 9 still has 2"),
-        "{}",
-        message(&found)
-    );
-    let over = World {
-        sets: sets(0),
-        ..World::default()
-    };
+    assert_eq!(code(&found), Some(ReasonCode::RollingOut), "revisions are numbers: 9 is older than 10");
+    assert!(message(&found).contains("MachineSet a-9 of revision 9 still has 2"), "{}", message(&found));
+    let over = World { sets: sets(0), ..World::default() };
     assert_eq!(code(&over.entry(&with_capacity("a", &[]))), None);
     let on_delete = deployment("a", |object| {
         object["spec"]["rollout"] = json!({"strategy": {"type": "OnDelete"}});
     });
-    assert_eq!(
-        code(&rolling.entry(&on_delete)),
-        None,
-        "under OnDelete nothing rolls by itself"
-    );
+    assert_eq!(code(&rolling.entry(&on_delete)), None, "under OnDelete nothing rolls by itself");
     let older_api = deployment("a", |object| {
         object["spec"]["strategy"] = json!({"type": "OnDelete"});
     });
     assert_eq!(code(&rolling.entry(&older_api)), None);
     let foreign = deployment("b", |object| object["metadata"]["uid"] = json!("other"));
-    assert_eq!(
-        code(&rolling.entry(&foreign)),
-        None,
-        "somebody else's MachineSets"
-    );
+    assert_eq!(code(&rolling.entry(&foreign)), None, "somebody else's MachineSets");
 }
 
 #[test]
@@ -246,27 +165,19 @@ fn a_machine_of_an_older_machine_set_is_a_roll_out_too() {
         "spec": {"clusterName": "c"}
     });
     let world = World {
-        sets: vec![
-            machine_set("a-1", "1", 0, &json!([])),
-            machine_set("a-2", "2", 1, &json!([])),
-        ],
+        sets: vec![machine_set("a-1", "1", 0, &json!([])), machine_set("a-2", "2", 1, &json!([]))],
         machines: vec![Arc::new(serde_json::from_value(machine).unwrap())],
         ..World::default()
     };
-    assert_eq!(
-        code(&world.entry(&with_capacity("a", &[]))),
-        Some(ReasonCode::RollingOut)
-    );
+    assert_eq!(code(&world.entry(&with_capacity("a", &[]))), Some(ReasonCode::RollingOut));
 }
 
 #[test]
 fn a_failing_preflight_check_is_told_in_its_own_words() {
     let condition = |status: &str, message: &str| json!([{"type": "ScalingUp", "status": status, "lastTransitionTime": "2026-01-05T11:00:00Z", "reason": "ScalingUp", "message": message}]);
     let blocked = "Scaling up from 0 to 1 replicas is blocked because:\n* MachineSet version is too old (KubernetesVersionSkew preflight check failed)";
-    let world = World {
-        sets: vec![machine_set("a-1", "1", 1, &condition("True", blocked))],
-        ..World::default()
-    };
+    let world =
+        World { sets: vec![machine_set("a-1", "1", 1, &condition("True", blocked))], ..World::default() };
     let found = world.entry(&with_capacity("a", &[]));
     assert_eq!(code(&found), Some(ReasonCode::PreflightFailing));
     assert!(
@@ -275,12 +186,7 @@ fn a_failing_preflight_check_is_told_in_its_own_words() {
         message(&found)
     );
     let ordinary = World {
-        sets: vec![machine_set(
-            "a-1",
-            "1",
-            1,
-            &condition("True", "Scaling up from 0 to 1 replicas"),
-        )],
+        sets: vec![machine_set("a-1", "1", 1, &condition("True", "Scaling up from 0 to 1 replicas"))],
         ..World::default()
     };
     assert_eq!(code(&ordinary.entry(&with_capacity("a", &[]))), None);
@@ -293,64 +199,34 @@ fn a_failing_preflight_check_is_told_in_its_own_words() {
 #[test]
 fn facts_hold_until_their_time() {
     let until = |text: &str| {
-        Some(Until {
-            until: text.parse().unwrap(),
-            message: "no machine could be had".to_owned(),
-        })
+        Some(Until { until: text.parse().unwrap(), message: "no machine could be had".to_owned() })
     };
-    let with = |facts: Facts| {
-        World {
-            facts,
-            ..World::default()
-        }
-        .entry(&with_capacity("a", &[]))
-    };
+    let with = |facts: Facts| World { facts, ..World::default() }.entry(&with_capacity("a", &[]));
     let later = "2026-01-05T12:00:01Z";
-    let out = with(Facts {
-        out_of_capacity: until(later),
-        ..Facts::default()
-    });
+    let out = with(Facts { out_of_capacity: until(later), ..Facts::default() });
     assert_eq!(
         (code(&out), message(&out)),
-        (
-            Some(ReasonCode::OutOfCapacity),
-            "no machine could be had; tried again after 2026-01-05T12:00:01Z"
-        )
+        (Some(ReasonCode::OutOfCapacity), "no machine could be had; tried again after 2026-01-05T12:00:01Z")
     );
     assert_eq!(
-        code(&with(Facts {
-            out_of_capacity: until("2026-01-05T12:00:00Z"),
-            ..Facts::default()
-        })),
+        code(&with(Facts { out_of_capacity: until("2026-01-05T12:00:00Z"), ..Facts::default() })),
         None
     );
     assert_eq!(
-        code(&with(Facts {
-            launch_timed_out: until(later),
-            ..Facts::default()
-        })),
+        code(&with(Facts { launch_timed_out: until(later), ..Facts::default() })),
         Some(ReasonCode::LaunchTimedOut)
     );
     assert_eq!(
-        code(&with(Facts {
-            scaled_by_others: until(later),
-            ..Facts::default()
-        })),
+        code(&with(Facts { scaled_by_others: until(later), ..Facts::default() })),
         Some(ReasonCode::ScaledByOthers)
     );
     let told = Some("it is on".to_owned());
     assert_eq!(
-        code(&with(Facts {
-            two_autoscalers: told.clone(),
-            ..Facts::default()
-        })),
+        code(&with(Facts { two_autoscalers: told.clone(), ..Facts::default() })),
         Some(ReasonCode::TwoAutoscalers)
     );
     assert_eq!(
-        code(&with(Facts {
-            hypershift_autoscaling: told,
-            ..Facts::default()
-        })),
+        code(&with(Facts { hypershift_autoscaling: told, ..Facts::default() })),
         Some(ReasonCode::HyperShiftAutoscaling)
     );
 }
@@ -359,28 +235,14 @@ fn facts_hold_until_their_time() {
 fn excluded_by_hand_with_or_without_a_reason() {
     for (value, told) in [
         ("false", "excluded by karpenter.cluster.x-k8s.io/available"),
-        (
-            "false: waiting for quota",
-            "excluded by karpenter.cluster.x-k8s.io/available: waiting for quota",
-        ),
-        (
-            "False (old image)",
-            "excluded by karpenter.cluster.x-k8s.io/available: (old image)",
-        ),
+        ("false: waiting for quota", "excluded by karpenter.cluster.x-k8s.io/available: waiting for quota"),
+        ("False (old image)", "excluded by karpenter.cluster.x-k8s.io/available: (old image)"),
     ] {
         let found = entry(&with_own("a", &[("available", value)]));
-        assert_eq!(
-            (code(&found), message(&found)),
-            (Some(ReasonCode::Excluded), told),
-            "{value}"
-        );
+        assert_eq!((code(&found), message(&found)), (Some(ReasonCode::Excluded), told), "{value}");
     }
     for value in ["true", "True", ""] {
-        assert_eq!(
-            code(&entry(&with_own("a", &[("available", value)]))),
-            None,
-            "{value:?}"
-        );
+        assert_eq!(code(&entry(&with_own("a", &[("available", value)]))), None, "{value:?}");
     }
     for value in ["no", "falsehood", "0"] {
         assert_eq!(
@@ -394,16 +256,9 @@ fn excluded_by_hand_with_or_without_a_reason() {
 #[test]
 fn the_provision_time_overrides_the_launch_timeout() {
     const KEY: &str = "cluster.x-k8s.io/autoscaling-options-maxnodeprovisiontime";
-    assert_eq!(
-        entry(&annotated("a", &[(KEY, "30m")])).launch_timeout,
-        Some(SignedDuration::from_mins(30))
-    );
+    assert_eq!(entry(&annotated("a", &[(KEY, "30m")])).launch_timeout, Some(SignedDuration::from_mins(30)));
     for value in ["30", "-5m", "0s", "soon"] {
         let found = entry(&annotated("a", &[(KEY, value)]));
-        assert_eq!(
-            (code(&found), found.launch_timeout, found.warnings.len()),
-            (None, None, 1),
-            "{value}"
-        );
+        assert_eq!((code(&found), found.launch_timeout, found.warnings.len()), (None, None, 1), "{value}");
     }
 }

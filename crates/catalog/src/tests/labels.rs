@@ -10,30 +10,12 @@ fn case_37_only_managed_template_labels_reach_the_node() {
             "x.node-restriction.kubernetes.io/sec": "hi", "node-role.kubernetes.io/worker": ""
         }});
     }));
-    assert_eq!(
-        found.labels.get("node.cluster.x-k8s.io/rack").map(String::as_str),
-        Some("r1")
-    );
-    assert_eq!(
-        found
-            .labels
-            .get("x.node-restriction.kubernetes.io/sec")
-            .map(String::as_str),
-        Some("hi")
-    );
-    assert_eq!(
-        found
-            .labels
-            .get("node-role.kubernetes.io/worker")
-            .map(String::as_str),
-        Some("")
-    );
+    assert_eq!(found.labels.get("node.cluster.x-k8s.io/rack").map(String::as_str), Some("r1"));
+    assert_eq!(found.labels.get("x.node-restriction.kubernetes.io/sec").map(String::as_str), Some("hi"));
+    assert_eq!(found.labels.get("node-role.kubernetes.io/worker").map(String::as_str), Some(""));
     assert_eq!(found.labels.get("example.com/tier"), None);
     let vouched = entry(&with_capacity("a", &[("labels", "example.com/tier=gold")]));
-    assert_eq!(
-        vouched.labels.get("example.com/tier").map(String::as_str),
-        Some("gold")
-    );
+    assert_eq!(vouched.labels.get("example.com/tier").map(String::as_str), Some("gold"));
 }
 
 #[test]
@@ -61,17 +43,10 @@ fn labels_come_from_the_strongest_source() {
     let found = world.entry(&deployment);
     assert_eq!(found.labels[keys::ARCH], "s390x");
     assert_eq!(found.labels["node.cluster.x-k8s.io/rack"], "annotation");
-    assert_eq!(
-        found.labels[keys::TOPOLOGY_ZONE],
-        "z-label",
-        "an older key is read as the present one"
-    );
+    assert_eq!(found.labels[keys::TOPOLOGY_ZONE], "z-label", "an older key is read as the present one");
     assert_eq!(found.labels[keys::CAPACITY_TYPE], "spot");
     assert_eq!(found.instance_type_label(), "m.large");
-    assert_eq!(
-        found.instance_type.name, "default/a",
-        "the type's own name stays unique"
-    );
+    assert_eq!(found.instance_type.name, "default/a", "the type's own name stays unique");
 }
 
 #[test]
@@ -92,39 +67,22 @@ fn the_failure_domain_is_the_zone_only_where_nothing_else_names_one() {
 
 #[test]
 fn case_4_a_label_with_an_empty_value_is_kept() {
-    let found = entry(&with_capacity(
-        "m1",
-        &[("labels", "node-role.kubernetes.io/worker=,a=b")],
-    ));
-    assert_eq!(
-        found
-            .labels
-            .get("node-role.kubernetes.io/worker")
-            .map(String::as_str),
-        Some("")
-    );
+    let found = entry(&with_capacity("m1", &[("labels", "node-role.kubernetes.io/worker=,a=b")]));
+    assert_eq!(found.labels.get("node-role.kubernetes.io/worker").map(String::as_str), Some(""));
     assert_eq!(found.labels["a"], "b");
 }
 
 #[test]
 fn an_empty_zone_is_no_zone() {
-    let found = entry(&with_capacity(
-        "m1",
-        &[("labels", "topology.kubernetes.io/zone=")],
-    ));
-    assert_eq!(
-        (found.zone(), found.labels.contains_key(keys::TOPOLOGY_ZONE)),
-        ("", false)
-    );
+    let found = entry(&with_capacity("m1", &[("labels", "topology.kubernetes.io/zone=")]));
+    assert_eq!((found.zone(), found.labels.contains_key(keys::TOPOLOGY_ZONE)), ("", false));
     assert_eq!(found.warnings.len(), 1);
 }
 
 #[test]
 fn labels_that_karpenter_sets_itself_are_left_out_with_a_warning() {
-    let found = entry(&with_capacity(
-        "m1",
-        &[("labels", "karpenter.sh/nodepool=x,kubernetes.io/hostname=h,a=b")],
-    ));
+    let found =
+        entry(&with_capacity("m1", &[("labels", "karpenter.sh/nodepool=x,kubernetes.io/hostname=h,a=b")]));
     assert_eq!(code(&found), None);
     assert!(!found.labels.contains_key(keys::NODEPOOL) && !found.labels.contains_key(keys::HOSTNAME));
     assert_eq!(found.warnings.len(), 2);
@@ -151,10 +109,7 @@ fn an_unknown_capacity_type_takes_the_machine_deployment_out() {
 #[test]
 fn case_121_a_long_name_becomes_a_short_and_unique_instance_type() {
     let long = |end: &str| format!("{}{end}", "workers-".repeat(9));
-    let (one, two) = (
-        entry(&with_capacity(&long("a"), &[])),
-        entry(&with_capacity(&long("b"), &[])),
-    );
+    let (one, two) = (entry(&with_capacity(&long("a"), &[])), entry(&with_capacity(&long("b"), &[])));
     assert_eq!(code(&one), None);
     assert!(one.instance_type_label().len() <= 63);
     assert_ne!(one.instance_type_label(), two.instance_type_label());
@@ -164,12 +119,8 @@ fn case_121_a_long_name_becomes_a_short_and_unique_instance_type() {
 // karpenter-provider-cluster-api: instance types of one label in several zones have one name, so that the claims of all zones but one drift.
 #[test]
 fn two_machine_deployments_of_one_type_stay_two() {
-    let labelled = |name| {
-        entry(&with_capacity(
-            name,
-            &[("labels", "node.kubernetes.io/instance-type=m.large")],
-        ))
-    };
+    let labelled =
+        |name| entry(&with_capacity(name, &[("labels", "node.kubernetes.io/instance-type=m.large")]));
     let (one, two) = (labelled("a"), labelled("b"));
     assert_eq!(one.instance_type_label(), two.instance_type_label());
     assert_ne!(one.instance_type.name, two.instance_type.name);
@@ -179,21 +130,12 @@ fn two_machine_deployments_of_one_type_stay_two() {
 // on-demand.
 #[test]
 fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
-    let found = entry(&with_capacity(
-        "a",
-        &[("labels", "karpenter.sh/capacity-type=spot")],
-    ));
+    let found = entry(&with_capacity("a", &[("labels", "karpenter.sh/capacity-type=spot")]));
     assert_eq!((code(&found), found.capacity_type()), (None, "spot"));
     let offering = &found.instance_type.offerings[0];
     let spot = Requirements::from_labels(&[(keys::CAPACITY_TYPE.to_owned(), "spot".to_owned())].into());
     assert!(offering.requirements.intersects(&spot).is_ok());
-    assert!(
-        found
-            .instance_type
-            .requirements
-            .compatible(&spot, &BTreeSet::new())
-            .is_ok()
-    );
+    assert!(found.instance_type.requirements.compatible(&spot, &BTreeSet::new()).is_ok());
 }
 
 // karpenter-provider-cluster-api: the opt-in label in the template, too, as its design page asks for, makes Machines that are born

@@ -63,15 +63,9 @@ fn one_machine_deployment_that_can_not_be_read_leaves_the_others_as_they_are() {
     let all = [
         entry(&with_capacity("good", &[])),
         entry(&with_capacity("bad", &[("memory", "500mb")])),
-        entry(&with_capacity(
-            "worse",
-            &[("cpu", "-9223372036854775808E"), ("labels", "nonsense")],
-        )),
+        entry(&with_capacity("worse", &[("cpu", "-9223372036854775808E"), ("labels", "nonsense")])),
     ];
     let codes: Vec<Option<ReasonCode>> = all.iter().map(code).collect();
-    assert_eq!(
-        codes,
-        [None, Some(ReasonCode::Invalid), Some(ReasonCode::Invalid)]
-    );
+    assert_eq!(codes, [None, Some(ReasonCode::Invalid), Some(ReasonCode::Invalid)]);
     assert!(message(&all[1]).contains("500mb"), "{}", message(&all[1]));
 }

@@ -15,17 +15,12 @@ fn a_node_class_takes_members_and_its_selector_only_narrows() {
     let outsider = labelled(json!({"team": "x"}));
     let odd = labelled(json!({"node.cluster.x-k8s.io/karpenter-member": "no", "team": "x"}));
     let all = Selection::of(&class(Value::Null)).unwrap();
-    assert_eq!(
-        (all.takes(&member), all.takes(&outsider), all.takes(&odd)),
-        (true, false, false)
-    );
+    assert_eq!((all.takes(&member), all.takes(&outsider), all.takes(&odd)), (true, false, false));
     let team = Selection::of(&class(json!({"matchLabels": {"team": "x"}}))).unwrap();
     assert_eq!((team.takes(&member), team.takes(&outsider)), (true, false));
     let other = Selection::of(&class(json!({"matchLabels": {"team": "y"}}))).unwrap();
     assert!(!other.takes(&member));
-    let broken = Selection::of(&class(
-        json!({"matchExpressions": [{"key": "a", "operator": "Like"}]}),
-    ))
-    .unwrap_err();
+    let broken =
+        Selection::of(&class(json!({"matchExpressions": [{"key": "a", "operator": "Like"}]}))).unwrap_err();
     assert!(broken.to_string().contains("ClusterAPINodeClass c"), "{broken}");
 }

@@ -10,24 +10,14 @@ fn case_35_taints_of_the_template_are_merged_with_the_annotation() {
         object["spec"]["template"]["spec"]["taints"] = template;
         object["metadata"]["annotations"][format!("{CAPACITY}taints")] = json!("gpu=yes:NoSchedule");
     });
-    let taints: Vec<_> = entry(&merged)
-        .instance_type
-        .taints
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let taints: Vec<_> = entry(&merged).instance_type.taints.iter().map(ToString::to_string).collect();
     assert_eq!(taints, ["gpu=yes:NoSchedule", "zone=edge:NoSchedule"]);
 }
 
 #[test]
 fn case_35_a_malformed_taint_takes_the_machine_deployment_out() {
-    for malformed in [
-        "gpu=true",
-        "=x:NoSchedule",
-        "gpu=true:Never",
-        "gpu=true:NoSchedule,gpu",
-        ":NoSchedule",
-    ] {
+    for malformed in ["gpu=true", "=x:NoSchedule", "gpu=true:Never", "gpu=true:NoSchedule,gpu", ":NoSchedule"]
+    {
         let found = entry(&with_capacity("a", &[("taints", malformed)]));
         assert_eq!(code(&found), Some(ReasonCode::Invalid), "{malformed}");
         assert!(
@@ -41,15 +31,8 @@ fn case_35_a_malformed_taint_takes_the_machine_deployment_out() {
     });
     assert_eq!(code(&entry(&field)), Some(ReasonCode::Invalid));
     assert!(message(&entry(&field)).contains("spec.template.spec.taints: \"gpu=:Never\""));
-    let plain = entry(&with_capacity(
-        "a",
-        &[("taints", "dedicated:NoExecute, x=y:PreferNoSchedule,")],
-    ));
-    assert_eq!(
-        code(&plain),
-        None,
-        "a taint without a value, blanks and a trailing comma are fine"
-    );
+    let plain = entry(&with_capacity("a", &[("taints", "dedicated:NoExecute, x=y:PreferNoSchedule,")]));
+    assert_eq!(code(&plain), None, "a taint without a value, blanks and a trailing comma are fine");
     assert_eq!(plain.instance_type.taints.len(), 2);
 }
 
@@ -68,10 +51,6 @@ fn reserved_resources_and_eviction_threshold_are_added_up() {
     for value in ["cpu", "cpu=lots", "memory=5%", "cpu=-1", "=1"] {
         let found = entry(&with_own("a", &[("kube-reserved", value)]));
         assert_eq!(code(&found), Some(ReasonCode::Invalid), "{value}");
-        assert!(
-            message(&found).contains(&format!("{OURS}kube-reserved: {value:?}")),
-            "{}",
-            message(&found)
-        );
+        assert!(message(&found).contains(&format!("{OURS}kube-reserved: {value:?}")), "{}", message(&found));
     }
 }

@@ -24,20 +24,12 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Text>> {
     for path in paths {
         if path == Path::new("-") {
             let mut text = String::new();
-            io::stdin()
-                .read_to_string(&mut text)
-                .context("-: standard input can't be read as UTF-8 text")?;
-            texts.push(Text {
-                name: "-".to_owned(),
-                text,
-            });
+            io::stdin().read_to_string(&mut text).context("-: standard input can't be read as UTF-8 text")?;
+            texts.push(Text { name: "-".to_owned(), text });
         } else if path.is_dir() {
             let files = manifests_in(path)?;
             if files.is_empty() {
-                bail!(
-                    "{}: there is no .yaml, .yml or .json file in this folder",
-                    path.display()
-                );
+                bail!("{}: there is no .yaml, .yml or .json file in this folder", path.display());
             }
             for file in files {
                 texts.push(read_file(&file)?);
@@ -54,10 +46,7 @@ fn manifests_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
-        let ending = path
-            .extension()
-            .and_then(|ending| ending.to_str())
-            .unwrap_or_default();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         if path.is_file() && ENDINGS.contains(&ending) {
             files.push(path);
         }
@@ -69,18 +58,12 @@ fn manifests_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn read_file(path: &Path) -> anyhow::Result<Text> {
     let text =
         fs::read_to_string(path).with_context(|| format!("{}: the file can't be read", path.display()))?;
-    Ok(Text {
-        name: path.display().to_string(),
-        text,
-    })
+    Ok(Text { name: path.display().to_string(), text })
 }
 
 /// Loads what was read.
 pub(super) fn load(texts: &[Text]) -> Result<Loaded, LoadError> {
-    files::load(texts.iter().map(|text| Source {
-        name: &text.name,
-        text: &text.text,
-    }))
+    files::load(texts.iter().map(|text| Source { name: &text.name, text: &text.text }))
 }
 
 /// Refuses objects of several Clusters, between which only a person can choose.
@@ -94,10 +77,7 @@ pub(super) fn check_scope(objects: &[Object], scope: &Scope) -> anyhow::Result<(
         })
         .collect();
     let show = |clusters: &mut dyn Iterator<Item = &(&str, &str)>| {
-        clusters
-            .map(|(namespace, name)| format!("{namespace}/{name}"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        clusters.map(|(namespace, name)| format!("{namespace}/{name}")).collect::<Vec<_>>().join(", ")
     };
     match chosen.len() {
         0 if all.is_empty() => Ok(()),
@@ -109,11 +89,7 @@ pub(super) fn check_scope(objects: &[Object], scope: &Scope) -> anyhow::Result<(
         count => bail!(
             "the files hold objects of {count} Clusters: {}; choose one with --cluster-name{}",
             show(&mut chosen.iter().copied()),
-            if scope.cluster_name.is_some() {
-                " and --cluster-namespace"
-            } else {
-                ""
-            }
+            if scope.cluster_name.is_some() { " and --cluster-namespace" } else { "" }
         ),
     }
 }

@@ -45,12 +45,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
     };
     let index: Index = loaded.objects.into_iter().collect();
     let mut run = Run::default();
-    run.warnings.extend(
-        loaded
-            .warnings
-            .into_iter()
-            .map(|(object, message)| Warning { object, message }),
-    );
+    run.warnings.extend(loaded.warnings.into_iter().map(|(object, message)| Warning { object, message }));
     for pass in 1..=request.passes {
         let snapshot = index.snapshot();
         let made = provisioning_input(&snapshot, &options);
@@ -121,12 +116,7 @@ impl Prices {
 impl Run {
     /// What is there before the first pass.
     fn begin(&mut self, made: &ProvisioningInput) {
-        for node in made
-            .input
-            .nodes
-            .iter()
-            .filter(|node| node.node_pool.is_some() || node.is_managed())
-        {
+        for node in made.input.nodes.iter().filter(|node| node.node_pool.is_some() || node.is_managed()) {
             self.before.add(node.price);
             if !node.marked_for_deletion {
                 self.staying.add(node.price);
@@ -151,12 +141,18 @@ impl Run {
     }
 
     /// Takes a plan, and returns the claims that are in flight from then on.
-    fn take(&mut self, pass: u32, snapshot: &Snapshot, made: &ProvisioningInput, plan: Plan) -> Vec<(String, Vec<NamespacedName>, Object)> {
+    fn take(
+        &mut self,
+        pass: u32,
+        snapshot: &Snapshot,
+        made: &ProvisioningInput,
+        plan: Plan,
+    ) -> Vec<(String, Vec<NamespacedName>, Object)> {
         let warnings = made.warnings.iter().chain(&plan.warnings);
-        self.warnings.extend(warnings.map(|warning| Warning {
-            object: warning.object.clone(),
-            message: warning.message.clone(),
-        }));
+        self.warnings.extend(
+            warnings
+                .map(|warning| Warning { object: warning.object.clone(), message: warning.message.clone() }),
+        );
         for placement in &plan.placements {
             self.place(placement);
         }
@@ -237,16 +233,8 @@ impl Run {
         let placements = self.placement_order.into_iter().map(|key| {
             let pods = self.placements.remove(&key).unwrap_or_default();
             let (in_flight, name) = key;
-            let (node, node_claim) = if in_flight {
-                (None, Some(name))
-            } else {
-                (Some(name), None)
-            };
-            Placement {
-                node,
-                node_claim,
-                pods,
-            }
+            let (node, node_claim) = if in_flight { (None, Some(name)) } else { (Some(name), None) };
+            Placement { node, node_claim, pods }
         });
         Simulation {
             api_version: "karpenter.cluster.x-k8s.io/v1alpha1",
@@ -271,25 +259,16 @@ impl Run {
 fn pending(pod: plan::PendingPod) -> PendingPod {
     let reasons = pod.reasons.into_iter().map(|reason| Reason {
         node_pool: reason.node_pool.unwrap_or_default(),
-        machine_deployment: reason
-            .machine_deployment
-            .map(|name| name.to_string())
-            .unwrap_or_default(),
+        machine_deployment: reason.machine_deployment.map(|name| name.to_string()).unwrap_or_default(),
         code: reason.code.as_str(),
         message: reason.message,
     });
-    PendingPod {
-        pod: pod.pod.to_string(),
-        reasons: reasons.collect(),
-    }
+    PendingPod { pod: pod.pod.to_string(), reasons: reasons.collect() }
 }
 
 fn offer(option: &InstanceOption) -> Offer {
-    let label = option
-        .instance_type
-        .requirements
-        .get(labels::INSTANCE_TYPE)
-        .and_then(Requirement::single_value);
+    let label =
+        option.instance_type.requirements.get(labels::INSTANCE_TYPE).and_then(Requirement::single_value);
     Offer {
         machine_deployment: option
             .instance_type

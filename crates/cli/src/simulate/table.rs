@@ -21,29 +21,18 @@ impl Style {
     pub(super) fn of_stdout() -> Self {
         let terminal = std::io::stdout().is_terminal();
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self {
-            colour: terminal && wanted,
-            width: Table::new().width().filter(|_| terminal),
-        }
+        Self { colour: terminal && wanted, width: Table::new().width().filter(|_| terminal) }
     }
 
     fn bold(&self, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     fn table(&self, header: &[&str]) -> Table {
         let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_header(header.iter().copied());
+        table.load_style(presets::NOTHING).set_header(header.iter().copied());
         match self.width {
-            Some(width) => table
-                .set_content_arrangement(ContentArrangement::Dynamic)
-                .set_width(width),
+            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };
         table
@@ -52,38 +41,15 @@ impl Style {
 
 pub(super) fn table(simulation: &Simulation, style: &Style) -> String {
     let mut text = String::new();
-    section(
-        &mut text,
-        style,
-        "NodeClaims to create",
-        claims(simulation, style),
-    );
-    section(
-        &mut text,
-        style,
-        "Pods on existing capacity",
-        placements(simulation, style),
-    );
-    section(
-        &mut text,
-        style,
-        "Pods without a place",
-        pending(&simulation.pending),
-    );
-    section(
-        &mut text,
-        style,
-        "MachineDeployments",
-        deployments(simulation, style),
-    );
+    section(&mut text, style, "NodeClaims to create", claims(simulation, style));
+    section(&mut text, style, "Pods on existing capacity", placements(simulation, style));
+    section(&mut text, style, "Pods without a place", pending(&simulation.pending));
+    section(&mut text, style, "MachineDeployments", deployments(simulation, style));
     section(&mut text, style, "Warnings", warnings(simulation));
     text.push_str(&summary(simulation));
     if !simulation.others.is_empty() {
-        let kinds: Vec<String> = simulation
-            .others
-            .iter()
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
+        let kinds: Vec<String> =
+            simulation.others.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         // Writing to a String can't fail.
         _ = writeln!(text, "Not looked at: {}.", kinds.join(", "));
     }
@@ -134,13 +100,7 @@ fn claims(simulation: &Simulation, style: &Style) -> Option<String> {
 }
 
 fn claim_row(claim: &NodeClaim) -> Vec<String> {
-    let request = |name: &str| {
-        claim
-            .requests
-            .get(name)
-            .cloned()
-            .unwrap_or_else(|| "0".to_owned())
-    };
+    let request = |name: &str| claim.requests.get(name).cloned().unwrap_or_else(|| "0".to_owned());
     vec![
         claim.name.clone(),
         claim.node_pool.clone(),
@@ -148,10 +108,7 @@ fn claim_row(claim: &NodeClaim) -> Vec<String> {
         claim.offer.instance_type.clone(),
         or_dash(&claim.offer.zone),
         or_dash(&claim.offer.capacity_type),
-        claim
-            .offer
-            .price
-            .map_or_else(|| "unknown".to_owned(), |price| price.to_string()),
+        claim.offer.price.map_or_else(|| "unknown".to_owned(), |price| price.to_string()),
         request("cpu"),
         request("memory"),
         claim.pods.len().to_string(),
@@ -159,11 +116,7 @@ fn claim_row(claim: &NodeClaim) -> Vec<String> {
 }
 
 fn or_dash(text: &str) -> String {
-    if text.is_empty() {
-        "-".to_owned()
-    } else {
-        text.to_owned()
-    }
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
 }
 
 fn placements(simulation: &Simulation, style: &Style) -> Option<String> {
@@ -184,12 +137,7 @@ fn placements(simulation: &Simulation, style: &Style) -> Option<String> {
 
 /// The first few, and how many more.
 fn some_of(names: &[String]) -> String {
-    let first = names
-        .iter()
-        .take(NAMED)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let first = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED) {
         0 => first,
         more => format!("{first} and {more} more"),
@@ -220,10 +168,7 @@ fn pending(pods: &[PendingPod]) -> Option<String> {
 fn reasons(reasons: &[Reason]) -> String {
     let mut by_code: BTreeMap<(usize, &str), Vec<&Reason>> = BTreeMap::new();
     for reason in reasons {
-        let first = reasons
-            .iter()
-            .position(|other| other.code == reason.code)
-            .unwrap_or_default();
+        let first = reasons.iter().position(|other| other.code == reason.code).unwrap_or_default();
         by_code.entry((first, reason.code)).or_default().push(reason);
     }
     let lines = by_code.into_iter().map(|((_, code), group)| {
@@ -240,16 +185,8 @@ fn reasons(reasons: &[Reason]) -> String {
             0 => String::new(),
             count => format!("; {count} like it"),
         };
-        let places = if places.is_empty() {
-            String::new()
-        } else {
-            format!(" [{}]", some_of(&places))
-        };
-        let count = if group.len() > 1 {
-            format!(" ({})", group.len())
-        } else {
-            String::new()
-        };
+        let places = if places.is_empty() { String::new() } else { format!(" [{}]", some_of(&places)) };
+        let count = if group.len() > 1 { format!(" ({})", group.len()) } else { String::new() };
         format!("    {code}{count}: {first}{others}{places}")
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -274,32 +211,22 @@ fn deployments(simulation: &Simulation, style: &Style) -> Option<String> {
         } else {
             format!("{} -> {}", deployment.replicas, deployment.desired_replicas)
         };
-        let state = if deployment.available {
-            "available"
-        } else {
-            deployment.reason
-        };
+        let state = if deployment.available { "available" } else { deployment.reason };
         table.add_row([deployment.name.clone(), replicas, state.to_owned()]);
     }
     Some(table.to_string())
 }
 
 fn warnings(simulation: &Simulation) -> Option<String> {
-    let lines = simulation
-        .warnings
-        .iter()
-        .map(|warning| format!("  {}: {}", warning.object, warning.message));
+    let lines =
+        simulation.warnings.iter().map(|warning| format!("  {}: {}", warning.object, warning.message));
     let text = lines.collect::<Vec<_>>().join("\n");
     (!text.is_empty()).then_some(text)
 }
 
 fn summary(simulation: &Simulation) -> String {
     let new: usize = simulation.node_claims.iter().map(|claim| claim.pods.len()).sum();
-    let existing: usize = simulation
-        .placements
-        .iter()
-        .map(|placement| placement.pods.len())
-        .sum();
+    let existing: usize = simulation.placements.iter().map(|placement| placement.pods.len()).sum();
     let cost = &simulation.cost;
     let unpriced = match cost.unpriced {
         0 => String::new(),
@@ -318,9 +245,5 @@ fn summary(simulation: &Simulation) -> String {
 }
 
 fn counted(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
-    }
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

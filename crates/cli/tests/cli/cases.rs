@@ -17,10 +17,7 @@ fn case_33_missing_capacity_is_named_for_each() {
         &[
             deployment(
                 "a",
-                &[
-                    ("machine.openshift.io/vCPU", "4"),
-                    ("machine.openshift.io/memoryMb", "16384"),
-                ],
+                &[("machine.openshift.io/vCPU", "4"), ("machine.openshift.io/memoryMb", "16384")],
             ),
             deployment("b", &[("cpu", "4")]),
         ],
@@ -28,14 +25,8 @@ fn case_33_missing_capacity_is_named_for_each() {
     let (code, found) = answer(&text, &[]);
     assert_eq!((code, chosen(&found).len()), (1, 0));
     let told = reasons(&found);
-    assert!(
-        told.contains("NoCapacityDeclared: a: no cpu and memory capacity"),
-        "{told}"
-    );
-    assert!(
-        told.contains("NoCapacityDeclared: b: no memory capacity"),
-        "{told}"
-    );
+    assert!(told.contains("NoCapacityDeclared: a: no cpu and memory capacity"), "{told}");
+    assert!(told.contains("NoCapacityDeclared: b: no memory capacity"), "{told}");
     assert_eq!(found["machineDeployments"][0]["reason"], "NoCapacityDeclared");
     assert_eq!(found["machineDeployments"][0]["available"], false);
 }
@@ -47,11 +38,7 @@ fn case_34_ephemeral_storage_has_to_be_declared() {
     };
     let (code, found) = answer(&with(&[]), &[]);
     assert_eq!(code, 1);
-    assert!(
-        reasons(&found).contains("ephemeral-storage"),
-        "{}",
-        reasons(&found)
-    );
+    assert!(reasons(&found).contains("ephemeral-storage"), "{}", reasons(&found));
     let (code, found) = answer(&with(&[("ephemeral-disk", "100Gi")]), &[]);
     assert_eq!((code, chosen(&found)), (0, vec!["a"]));
 }
@@ -108,13 +95,8 @@ fn case_38_units_of_memory() {
         ("16GB", "1Mi", false),
         ("-16Gi", "1Mi", false),
     ] {
-        let text = world(
-            "",
-            &[
-                of_size("a", "4", memory, &[]),
-                four("other", &[("available", "false")]),
-            ],
-        ) + &pod("x", "", &format!("cpu: 1, memory: {pod_memory}"));
+        let text = world("", &[of_size("a", "4", memory, &[]), four("other", &[("available", "false")])])
+            + &pod("x", "", &format!("cpu: 1, memory: {pod_memory}"));
         let (code, found) = answer(&text, &[]);
         assert_eq!(code == 0, fits, "{memory} {pod_memory}: {}", reasons(&found));
     }
@@ -127,9 +109,8 @@ fn case_39_missing_max_pods_is_110() {
             "---\n{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: {name}}}, spec: {{selector: {{}}, template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 100m}}}}}}]}}}}}}}}\n"
         )
     };
-    let pods: String = (0..200)
-        .map(|index| pod(&format!("x{index:03}"), "", "cpu: 100m, memory: 64Mi"))
-        .collect();
+    let pods: String =
+        (0..200).map(|index| pod(&format!("x{index:03}"), "", "cpu: 100m, memory: 64Mi")).collect();
     let text = |more: &[(&str, &str)]| {
         world("", &[of_size("a", "64", "256Gi", more)]) + &daemon("d1") + &daemon("d2") + &pods
     };
@@ -141,29 +122,21 @@ fn case_39_missing_max_pods_is_110() {
         .map(|claim| claim["pods"].as_array().unwrap().len())
         .collect();
     assert_eq!((code, counts), (0, vec![108, 92]));
-    assert_eq!(
-        found["nodeClaims"][0]["requests"]["pods"], "110",
-        "the DaemonSets' pods are counted in"
-    );
+    assert_eq!(found["nodeClaims"][0]["requests"]["pods"], "110", "the DaemonSets' pods are counted in");
     assert_eq!(chosen(&answer(&text(&[("maxPods", "250")]), &[]).1), ["a"]);
     assert!(reasons(&answer(&text(&[("maxPods", "12.5")]), &[]).1).starts_with("Invalid"));
 }
 
 #[test]
 fn case_40_gpus_at_zero() {
-    let pods: String = (0..3)
-        .map(|index| pod(&format!("x{index}"), "", "cpu: 1, nvidia.com/gpu: 1"))
-        .collect();
+    let pods: String =
+        (0..3).map(|index| pod(&format!("x{index}"), "", "cpu: 1, nvidia.com/gpu: 1")).collect();
     let text = |more: &[(&str, &str)]| world("", &[of_size("g", "16", "64Gi", more)]) + &pods;
     let (code, found) = answer(&text(&[("gpu-type", "nvidia.com/gpu"), ("gpu-count", "2")]), &[]);
     assert_eq!((code, chosen(&found)), (0, vec!["g", "g"]));
     let (code, found) = answer(&text(&[("gpu-count", "2")]), &[]);
     assert_eq!(code, 1);
-    assert!(
-        reasons(&found).contains("nvidia.com/gpu: needs 1, g has 0"),
-        "{}",
-        reasons(&found)
-    );
+    assert!(reasons(&found).contains("nvidia.com/gpu: needs 1, g has 0"), "{}", reasons(&found));
     assert_eq!(found["warnings"][0]["object"], "MachineDeployment/default/g");
 }
 
@@ -177,10 +150,7 @@ fn case_46_the_price_decides_and_an_unknown_one_comes_last() {
             of_size("gamma", "4", "16Gi", &[("price", "$0.3")]),
         ],
     );
-    assert_eq!(
-        chosen(&answer(&(text.clone() + &pod("x", "", "cpu: 6, memory: 4Gi")), &[]).1),
-        ["beta"]
-    );
+    assert_eq!(chosen(&answer(&(text.clone() + &pod("x", "", "cpu: 6, memory: 4Gi")), &[]).1), ["beta"]);
     let (code, found) = answer(&(text + &pod("x", "", "cpu: 2, memory: 4Gi")), &[]);
     assert_eq!((code, chosen(&found)), (0, vec!["beta"]));
     let others: Vec<_> = found["nodeClaims"][0]["alternatives"]
@@ -213,11 +183,7 @@ fn case_52_and_53_a_paused_machine_deployment_is_passed_over() {
     let cluster = "---\n{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: k}, spec: {paused: true}}\n";
     let (code, found) = answer(&(both(four("a", &[("price", "0.1")])) + cluster), &[]);
     assert_eq!(code, 1);
-    assert!(
-        reasons(&found).contains("Paused: spec.paused is true on Cluster k"),
-        "{}",
-        reasons(&found)
-    );
+    assert!(reasons(&found).contains("Paused: spec.paused is true on Cluster k"), "{}", reasons(&found));
 }
 
 #[test]
@@ -259,19 +225,11 @@ spec: {requirements: [], resources: {requests: {cpu: '1'}}, nodeClassRef: {group
 
 #[test]
 fn case_125_a_limit_that_the_only_size_does_not_divide() {
-    let pods: String = (0..65)
-        .map(|index| pod(&format!("x{index:02}"), "", "cpu: 31"))
-        .collect();
-    let (code, found) = answer(
-        &(world("  limits: {cpu: '2063'}\n", &[of_size("x", "32", "128Gi", &[])]) + &pods),
-        &[],
-    );
+    let pods: String = (0..65).map(|index| pod(&format!("x{index:02}"), "", "cpu: 31")).collect();
+    let (code, found) =
+        answer(&(world("  limits: {cpu: '2063'}\n", &[of_size("x", "32", "128Gi", &[])]) + &pods), &[]);
     assert_eq!((code, chosen(&found).len()), (1, 64));
-    assert!(
-        reasons(&found).contains("adding 32 would exceed 2063 (in use 2048)"),
-        "{}",
-        reasons(&found)
-    );
+    assert!(reasons(&found).contains("adding 32 would exceed 2063 (in use 2048)"), "{}", reasons(&found));
 }
 
 #[test]
@@ -295,10 +253,8 @@ metadata: {name: n1, labels: {node.kubernetes.io/instance-type: t}}
 spec: {providerID: 'x://n1'}
 status: {capacity: {cpu: '4', memory: 15Gi, pods: '110'}, allocatable: {cpu: 3900m, memory: 14848Mi, pods: '110'}}
 ";
-    let (code, found) = answer(
-        &(world("", &[four("t", &[])]) + claim + &pod("x", "", "cpu: 1, memory: 15Gi")),
-        &[],
-    );
+    let (code, found) =
+        answer(&(world("", &[four("t", &[])]) + claim + &pod("x", "", "cpu: 1, memory: 15Gi")), &[]);
     assert_eq!((code, chosen(&found).len()), (1, 0), "{found:#}");
     assert!(reasons(&found).contains("14848Mi"), "{}", reasons(&found));
 }

@@ -54,9 +54,7 @@ pub(crate) fn simulate_json(paths: &[&str], more: &[&str]) -> (i32, Value) {
 
 /// A folder of `examples/`.
 pub(crate) fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
 }
 
 /// Node class `c`, a NodePool `p` with these lines in its spec (indented by two), and these MachineDeployments.
@@ -74,12 +72,7 @@ spec:
       nodeClassRef: {{group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass, name: c}}
 "
     );
-    [head]
-        .iter()
-        .chain(deployments)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("---\n")
+    [head].iter().chain(deployments).cloned().collect::<Vec<_>>().join("---\n")
 }
 
 /// A MachineDeployment without replicas. `annotations` are pairs of key and value; short keys are completed.
@@ -129,13 +122,7 @@ pub(crate) fn answer(manifest: &str, more: &[&str]) -> (i32, Value) {
 pub(crate) fn chosen(answer: &Value) -> Vec<&str> {
     let claims = answer["nodeClaims"].as_array().unwrap().iter();
     let mut names: Vec<&str> = claims
-        .map(|claim| {
-            claim["machineDeployment"]
-                .as_str()
-                .unwrap()
-                .strip_prefix("default/")
-                .unwrap()
-        })
+        .map(|claim| claim["machineDeployment"].as_str().unwrap().strip_prefix("default/").unwrap())
         .collect();
     names.sort_unstable();
     names
@@ -146,11 +133,7 @@ pub(crate) fn reasons(answer: &Value) -> String {
     let pods = answer["pending"].as_array().unwrap().iter();
     let all = pods.flat_map(|pod| pod["reasons"].as_array().unwrap());
     let lines = all.map(|reason| {
-        format!(
-            "{}: {}",
-            reason["code"].as_str().unwrap(),
-            reason["message"].as_str().unwrap()
-        )
+        format!("{}: {}", reason["code"].as_str().unwrap(), reason["message"].as_str().unwrap())
     });
     lines.collect::<Vec<_>>().join("\n")
 }

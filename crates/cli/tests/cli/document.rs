@@ -7,10 +7,7 @@ fn three_pods() -> String {
     world(
         "",
         &[
-            deployment(
-                "m1",
-                &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2"), ("zone", "z1")],
-            ),
+            deployment("m1", &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2"), ("zone", "z1")]),
             deployment(
                 "m2",
                 &[
@@ -179,10 +176,7 @@ spec: {requirements: [], nodeClassRef: {group: karpenter.cluster.x-k8s.io, kind:
         found["machineDeployments"][0]["desiredReplicas"], 2,
         "one on its way that isn't counted yet, one new"
     );
-    assert_eq!(
-        (found["cost"]["before"].as_f64(), found["cost"]["after"].as_f64()),
-        (Some(0.2), Some(0.4))
-    );
+    assert_eq!((found["cost"]["before"].as_f64(), found["cost"]["after"].as_f64()), (Some(0.2), Some(0.4)));
 }
 
 #[test]
@@ -190,17 +184,10 @@ fn an_unknown_price_and_zone_are_shown_as_such() {
     let text = world("", &[deployment("m1", &[("cpu", "4"), ("memory", "16Gi")])]) + &pod("a", "", "cpu: 1");
     let (code, found) = answer(&text, &[]);
     assert_eq!(
-        (
-            code,
-            &found["nodeClaims"][0]["price"],
-            &found["nodeClaims"][0]["zone"]
-        ),
+        (code, &found["nodeClaims"][0]["price"], &found["nodeClaims"][0]["zone"]),
         (0, &Value::Null, &Value::from(""))
     );
-    assert_eq!(
-        (&found["cost"]["after"], &found["cost"]["unpriced"]),
-        (&Value::from(0.0), &Value::from(1))
-    );
+    assert_eq!((&found["cost"]["after"], &found["cost"]["unpriced"]), (&Value::from(0.0), &Value::from(1)));
 }
 
 #[test]
@@ -217,11 +204,7 @@ fn the_table_is_plain_in_a_pipe_and_says_the_essentials() {
     ] {
         assert!(ran.stdout.contains(told), "{told}\n{}", ran.stdout);
     }
-    assert!(
-        ran.stdout.lines().all(|line| line == line.trim_end()),
-        "{}",
-        ran.stdout
-    );
+    assert!(ran.stdout.lines().all(|line| line == line.trim_end()), "{}", ran.stdout);
 }
 
 #[test]

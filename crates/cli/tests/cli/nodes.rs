@@ -44,13 +44,7 @@ const NOT_READY: &str = "{key: node.kubernetes.io/not-ready, effect: NoSchedule}
 const FOUR: &str = "cpu: '4', memory: 16Gi, pods: '110'";
 
 fn four() -> String {
-    world(
-        "",
-        &[deployment(
-            "m",
-            &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2")],
-        )],
-    )
+    world("", &[deployment("m", &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2")])])
 }
 
 #[test]
@@ -58,30 +52,16 @@ fn case_22_a_declared_startup_taint_costs_no_second_node() {
     let agent = "{key: net/agent-not-ready, effect: NoExecute}";
     let starting = |taints: &str| {
         four()
-            + &joined(
-                "nc1",
-                "m",
-                agent,
-                "Registered",
-                &format!("{NOT_READY}, {taints}"),
-                FOUR,
-            )
+            + &joined("nc1", "m", agent, "Registered", &format!("{NOT_READY}, {taints}"), FOUR)
             + &pod("x", "", "cpu: 1")
     };
     let (code, found) = answer(&starting(agent), &[]);
     assert_eq!((code, chosen(&found).len()), (0, 0));
     assert_eq!(found["placements"][0]["pods"][0], "default/x");
     let (code, found) = answer(&starting("{key: sec/scan, effect: NoSchedule}"), &[]);
-    assert_eq!(
-        (code, chosen(&found)),
-        (0, vec!["m"]),
-        "an undeclared taint is a documented cost"
-    );
+    assert_eq!((code, chosen(&found)), (0, vec!["m"]), "an undeclared taint is a documented cost");
     assert!(
-        found["warnings"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains("sec/scan:NoSchedule"),
+        found["warnings"][0]["message"].as_str().unwrap().contains("sec/scan:NoSchedule"),
         "{}",
         found["warnings"]
     );
@@ -101,12 +81,7 @@ fn case_23_cluster_apis_own_taint_needs_no_declaration_until_the_node_is_initial
 fn case_41_gpus_are_expected_until_the_node_is_initialized() {
     let gpu = deployment(
         "g",
-        &[
-            ("cpu", "16"),
-            ("memory", "64Gi"),
-            ("gpu-type", "nvidia.com/gpu"),
-            ("gpu-count", "2"),
-        ],
+        &[("cpu", "16"), ("memory", "64Gi"), ("gpu-type", "nvidia.com/gpu"), ("gpu-count", "2")],
     );
     let without = "cpu: '16', memory: 64Gi, pods: '110'";
     let pods: String = (0..3)
@@ -122,22 +97,12 @@ fn case_41_gpus_are_expected_until_the_node_is_initialized() {
     let (code, starting) = answer(&at("Registered"), &[]);
     assert_eq!((code, chosen(&starting).len()), (0, 0));
     let (_, initialized) = answer(&at("Initialized"), &[]);
-    assert_eq!(
-        chosen(&initialized).len(),
-        2,
-        "a node that is up without GPUs has none"
-    );
+    assert_eq!(chosen(&initialized).len(), 2, "a node that is up without GPUs has none");
 }
 
 #[test]
 fn case_25_an_absent_well_known_label_on_a_real_node_is_absent() {
-    let zoned = world(
-        "",
-        &[deployment(
-            "m",
-            &[("cpu", "4"), ("memory", "16Gi"), ("zone", "z1")],
-        )],
-    );
+    let zoned = world("", &[deployment("m", &[("cpu", "4"), ("memory", "16Gi"), ("zone", "z1")])]);
     let node = "---\n{apiVersion: v1, kind: Node, metadata: {name: n0}, status: {capacity: {cpu: '8', memory: 32Gi, pods: '110'}, allocatable: {cpu: '8', memory: 32Gi, pods: '110'}}}\n";
     let zone = |operator: &str| {
         format!(
@@ -152,10 +117,7 @@ fn case_25_an_absent_well_known_label_on_a_real_node_is_absent() {
     let (code, found) = answer(&text, &[]);
     assert_eq!((code, chosen(&found)), (0, vec!["m"]));
     assert_eq!(found["nodeClaims"][0]["pods"], serde_json::json!(["default/a"]));
-    assert_eq!(
-        found["placements"][0],
-        serde_json::json!({"node": "n0", "pods": ["default/b", "default/c"]})
-    );
+    assert_eq!(found["placements"][0], serde_json::json!({"node": "n0", "pods": ["default/b", "default/c"]}));
 }
 
 #[test]
@@ -205,16 +167,9 @@ spec:
         .iter()
         .find(|claim| claim["pods"].to_string().contains("p2"))
         .unwrap();
-    assert_eq!(
-        (&of_p2["nodePool"], &of_p2["labels"]["accel"]),
-        (&"gpu".into(), &"a1".into())
-    );
+    assert_eq!((&of_p2["nodePool"], &of_p2["labels"]["accel"]), (&"gpu".into(), &"a1".into()));
     assert_eq!(found["pending"].as_array().unwrap().len(), 1);
-    assert!(
-        reasons(&found).contains("team In [blue] is wanted"),
-        "{}",
-        reasons(&found)
-    );
+    assert!(reasons(&found).contains("team In [blue] is wanted"), "{}", reasons(&found));
 }
 
 #[test]
@@ -237,11 +192,7 @@ fn case_8_daemons_that_tolerate_everything_count_on_tainted_pools() {
     ) + &daemon("d1", "{operator: Exists}")
         + &daemon("d2", "{operator: Exists}")
         + &daemon("d3", "")
-        + &pod(
-            "x",
-            "tolerations: [{key: dedicated, operator: Equal, value: x}],",
-            "cpu: 1500m, memory: 1Gi",
-        );
+        + &pod("x", "tolerations: [{key: dedicated, operator: Equal, value: x}],", "cpu: 1500m, memory: 1Gi");
     let (code, found) = answer(&text, &[]);
     assert_eq!((code, chosen(&found)), (0, vec!["m"]));
     assert_eq!(found["nodeClaims"][0]["requests"]["cpu"], "2300m");

@@ -28,15 +28,7 @@ const fn kind(
     price: i64,
     zone: &'static str,
 ) -> Kind {
-    Kind {
-        name,
-        pool,
-        cpu,
-        memory,
-        price,
-        zone,
-        spot: false,
-    }
+    Kind { name, pool, cpu, memory, price, zone, spot: false }
 }
 
 const KINDS: [Kind; 12] = [
@@ -49,28 +41,16 @@ const KINDS: [Kind; 12] = [
     kind("general-16-a", "general", 16, 64, 768, "z-a"),
     kind("memory-8-a", "memory", 8, 64, 504, "z-a"),
     kind("memory-8-b", "memory", 8, 64, 504, "z-b"),
-    Kind {
-        spot: true,
-        ..kind("spot-8-a", "spot", 8, 32, 131, "z-a")
-    },
-    Kind {
-        spot: true,
-        ..kind("spot-8-b", "spot", 8, 32, 127, "z-b")
-    },
-    Kind {
-        spot: true,
-        ..kind("spot-16-c", "spot", 16, 64, 248, "z-c")
-    },
+    Kind { spot: true, ..kind("spot-8-a", "spot", 8, 32, 131, "z-a") },
+    Kind { spot: true, ..kind("spot-8-b", "spot", 8, 32, 127, "z-b") },
+    Kind { spot: true, ..kind("spot-16-c", "spot", 16, 64, 248, "z-c") },
 ];
 
 /// Kept for the kubelet on every machine: thousandths of a processor, MiB of memory.
 const RESERVED: (i64, i64) = (150, 1024);
 /// DaemonSets: name, thousandths of a processor, MiB of memory.
-const DAEMONS: [(&str, i64, i64); 3] = [
-    ("node-exporter", 50, 64),
-    ("log-agent", 100, 192),
-    ("network", 100, 128),
-];
+const DAEMONS: [(&str, i64, i64); 3] =
+    [("node-exporter", 50, 64), ("log-agent", 100, 192), ("network", 100, 128)];
 /// What runs, and what is pending: name, thousandths of a processor, MiB of memory.
 const APPS: [(&str, i64, i64); 6] = [
     ("web", 500, 1024),
@@ -100,11 +80,7 @@ fn generate() -> String {
     pools(&mut text);
     let nodes: Vec<&Kind> = (0..NODES).map(|index| &KINDS[index % KINDS.len()]).collect();
     for kind in &KINDS {
-        let own = nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, of)| of.name == kind.name)
-            .map(|(index, _)| index);
+        let own = nodes.iter().enumerate().filter(|(_, of)| of.name == kind.name).map(|(index, _)| index);
         machine_deployment(&mut text, kind, &own.collect::<Vec<_>>());
     }
     for (name, cpu, memory) in DAEMONS {
@@ -146,15 +122,7 @@ fn uid(index: usize) -> String {
 fn machine_deployment(text: &mut String, kind: &Kind, nodes: &[usize]) {
     const CAPACITY: &str = "capacity.cluster-autoscaler.kubernetes.io";
     const OWN: &str = "karpenter.cluster.x-k8s.io";
-    let Kind {
-        name,
-        pool,
-        cpu,
-        memory,
-        price,
-        zone,
-        spot,
-    } = kind;
+    let Kind { name, pool, cpu, memory, price, zone, spot } = kind;
     let capacity_type = if *spot { "spot" } else { "on-demand" };
     let ledger: Vec<String> = nodes.iter().map(|index| uid(*index)[..13].to_owned()).collect();
     let (reserved_cpu, reserved_memory) = RESERVED;
@@ -163,15 +131,7 @@ fn machine_deployment(text: &mut String, kind: &Kind, nodes: &[usize]) {
 
 /// Claim, Node, DaemonSet pods and ordinary pods of one node. About nine tenths of its processors are in use.
 fn node(text: &mut String, index: usize, kind: &Kind, numbers: &mut Numbers) {
-    let Kind {
-        name: deployment,
-        pool,
-        cpu,
-        memory,
-        zone,
-        spot,
-        ..
-    } = kind;
+    let Kind { name: deployment, pool, cpu, memory, zone, spot, .. } = kind;
     let capacity_type = if *spot { "spot" } else { "on-demand" };
     let (name, uid) = (format!("{deployment}-{index:03}"), uid(index));
     let labels = format!(
@@ -226,24 +186,10 @@ fn pending(text: &mut String) {
         ("ledger", 160, 1500, 2048, ""),
         ("worker", 90, 2000, 2048, spot),
         ("cache", 60, 1000, 24_576, memory),
-        (
-            "nowhere",
-            1,
-            100,
-            128,
-            "nodeSelector: {topology.kubernetes.io/zone: z-d}, ",
-        ),
+        ("nowhere", 1, 100, 128, "nodeSelector: {topology.kubernetes.io/zone: z-d}, "),
     ] {
         for index in 0..count {
-            pod(
-                text,
-                &format!("{app}-new-{index:03}"),
-                app,
-                cpu,
-                mebibytes,
-                spec,
-                "Pending",
-            );
+            pod(text, &format!("{app}-new-{index:03}"), app, cpu, mebibytes, spec, "Pending");
         }
     }
 }
@@ -256,11 +202,7 @@ fn the_example_is_what_is_generated_here() {
         fs::write(&path, &generated).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap();
-    assert!(
-        kept == generated,
-        "{} is stale: UPDATE_EXAMPLES=1 writes it again",
-        path.display()
-    );
+    assert!(kept == generated, "{} is stale: UPDATE_EXAMPLES=1 writes it again", path.display());
     assert!(kept.len() < 2_000_000, "{} bytes", kept.len());
 }
 
@@ -268,47 +210,27 @@ fn the_example_is_what_is_generated_here() {
 fn everything_but_one_pod_finds_a_place_in_two_hundred_nodes_and_more() {
     let (code, answer) = simulate_json(&[example("two-hundred-nodes").to_str().unwrap()], &["--audit"]);
     assert_eq!(code, 1);
-    let pending: Vec<_> = answer["pending"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|pod| pod["pod"].as_str().unwrap())
-        .collect();
+    let pending: Vec<_> =
+        answer["pending"].as_array().unwrap().iter().map(|pod| pod["pod"].as_str().unwrap()).collect();
     assert_eq!(pending, ["apps/nowhere-new-000"]);
     let placed = |list: &str| -> usize {
-        answer[list]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| item["pods"].as_array().unwrap().len())
-            .sum()
+        answer[list].as_array().unwrap().iter().map(|item| item["pods"].as_array().unwrap().len()).sum()
     };
     assert_eq!(placed("nodeClaims") + placed("placements"), 610);
-    assert!(
-        placed("placements") > 200,
-        "what fits into the free third of 200 nodes costs nothing"
-    );
+    assert!(placed("placements") > 200, "what fits into the free third of 200 nodes costs nothing");
     for claim in answer["nodeClaims"].as_array().unwrap() {
         assert!(claim["price"].is_number(), "{claim}");
         let pods = claim["pods"].as_array().unwrap();
-        let of = |app: &str| {
-            pods.iter()
-                .any(|pod| pod.as_str().unwrap().starts_with(&format!("apps/{app}-")))
-        };
+        let of =
+            |app: &str| pods.iter().any(|pod| pod.as_str().unwrap().starts_with(&format!("apps/{app}-")));
         assert_eq!(of("worker"), claim["nodePool"] == "spot", "{claim}");
         assert_eq!(of("cache"), claim["nodePool"] == "memory", "{claim}");
     }
     replicas_follow_the_claims(&answer);
-    let (before, after) = (
-        answer["cost"]["before"].as_f64().unwrap(),
-        answer["cost"]["after"].as_f64().unwrap(),
-    );
-    let added: f64 = answer["nodeClaims"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|claim| claim["price"].as_f64().unwrap())
-        .sum();
+    let (before, after) =
+        (answer["cost"]["before"].as_f64().unwrap(), answer["cost"]["after"].as_f64().unwrap());
+    let added: f64 =
+        answer["nodeClaims"].as_array().unwrap().iter().map(|claim| claim["price"].as_f64().unwrap()).sum();
     assert!((after - before - added).abs() < 1e-6);
     assert_eq!(answer["cost"]["unpriced"], 0);
 }
@@ -316,15 +238,8 @@ fn everything_but_one_pod_finds_a_place_in_two_hundred_nodes_and_more() {
 fn replicas_follow_the_claims(answer: &Value) {
     for deployment in answer["machineDeployments"].as_array().unwrap() {
         let claims = answer["nodeClaims"].as_array().unwrap();
-        let own = claims
-            .iter()
-            .filter(|claim| claim["machineDeployment"] == deployment["name"])
-            .count();
+        let own = claims.iter().filter(|claim| claim["machineDeployment"] == deployment["name"]).count();
         let wanted = deployment["replicas"].as_u64().unwrap() + u64::try_from(own).unwrap();
-        assert_eq!(
-            deployment["desiredReplicas"].as_u64(),
-            Some(wanted),
-            "{deployment}"
-        );
+        assert_eq!(deployment["desiredReplicas"].as_u64(), Some(wanted), "{deployment}");
     }
 }

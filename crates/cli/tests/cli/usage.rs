@@ -2,13 +2,7 @@ use crate::common::{NOW, answer, deployment, pod, run, simulate, world};
 use std::fs;
 
 fn small() -> String {
-    world(
-        "",
-        &[deployment(
-            "m1",
-            &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2")],
-        )],
-    )
+    world("", &[deployment("m1", &[("cpu", "4"), ("memory", "16Gi"), ("price", "0.2")])])
 }
 
 #[test]
@@ -40,49 +34,20 @@ fn files_and_folders_are_read_and_missing_ones_named() {
     fs::write(path("world.yaml"), small()).unwrap();
     fs::write(path("pods.yml"), pod("a", "", "cpu: 1")).unwrap();
     fs::write(path("README.md"), "not: [a manifest").unwrap();
-    let whole = run(
-        &[
-            "simulate",
-            "-f",
-            folder.path().to_str().unwrap(),
-            "--now",
-            NOW,
-            "-o",
-            "json",
-        ],
-        "",
-    );
+    let whole = run(&["simulate", "-f", folder.path().to_str().unwrap(), "--now", NOW, "-o", "json"], "");
     assert_eq!((whole.code, whole.stderr.as_str()), (0, ""));
     let each = run(
-        &[
-            "simulate",
-            "-f",
-            &path("pods.yml"),
-            "-f",
-            &path("world.yaml"),
-            "--now",
-            NOW,
-            "-o",
-            "json",
-        ],
+        &["simulate", "-f", &path("pods.yml"), "-f", &path("world.yaml"), "--now", NOW, "-o", "json"],
         "",
     );
     assert_eq!(whole.stdout, each.stdout);
     let missing = run(&["simulate", "-f", &path("gone.yaml")], "");
     assert_eq!(missing.code, 2);
-    assert!(
-        missing.stderr.contains("gone.yaml: the file can't be read"),
-        "{}",
-        missing.stderr
-    );
+    assert!(missing.stderr.contains("gone.yaml: the file can't be read"), "{}", missing.stderr);
     let empty = tempfile::tempdir().unwrap();
     let ran = run(&["simulate", "-f", empty.path().to_str().unwrap()], "");
     assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr.contains("there is no .yaml, .yml or .json file"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("there is no .yaml, .yml or .json file"), "{}", ran.stderr);
 }
 
 #[test]
@@ -92,10 +57,7 @@ fn bad_usage_is_told_with_exit_code_2() {
         (vec!["simulate", "-f", "-", "--now", "yesterday"], "--now"),
         (vec!["simulate", "-f", "-", "--passes", "0"], "--passes"),
         (vec!["simulate", "-f", "-", "-o", "xml"], "--output"),
-        (
-            vec!["simulate", "-f", "-", "--preference-policy", "Maybe"],
-            "--preference-policy",
-        ),
+        (vec!["simulate", "-f", "-", "--preference-policy", "Maybe"], "--preference-policy"),
         (vec!["teleport"], "teleport"),
     ] {
         let ran = run(&args, "");
@@ -110,8 +72,7 @@ fn disruption_is_refused_for_now() {
         let ran = simulate(&small(), &[flag]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
         assert!(
-            ran.stderr
-                .contains("--disrupt: this version doesn't evaluate disruption yet"),
+            ran.stderr.contains("--disrupt: this version doesn't evaluate disruption yet"),
             "{}",
             ran.stderr
         );
@@ -139,26 +100,11 @@ fn several_clusters_need_a_choice() {
         .replacen("namespace: default", "namespace: east", 1)
         .replace("clusterName: other", "clusterName: k");
     let ran = simulate(&elsewhere, &["--cluster-name", "k"]);
-    assert!(
-        ran.stderr.contains("--cluster-name and --cluster-namespace"),
-        "{}",
-        ran.stderr
-    );
-    assert_eq!(
-        answer(
-            &elsewhere,
-            &["--cluster-name", "k", "--cluster-namespace", "east"]
-        )
-        .0,
-        0
-    );
+    assert!(ran.stderr.contains("--cluster-name and --cluster-namespace"), "{}", ran.stderr);
+    assert_eq!(answer(&elsewhere, &["--cluster-name", "k", "--cluster-namespace", "east"]).0, 0);
     let ran = simulate(&both, &["--cluster-name", "gone"]);
     assert_eq!(ran.code, 2);
-    assert!(
-        ran.stderr.contains("there is default/k, default/other"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("there is default/k, default/other"), "{}", ran.stderr);
 }
 
 #[test]
@@ -172,13 +118,7 @@ fn help_shows_how_to_begin() {
 
 #[test]
 fn the_version_is_printed_for_people_and_for_scripts() {
-    assert_eq!(
-        run(&["version"], "").stdout,
-        format!("karpenter-capi {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(run(&["version"], "").stdout, format!("karpenter-capi {}\n", env!("CARGO_PKG_VERSION")));
     let json = run(&["version", "-o", "json"], "").stdout;
-    assert_eq!(
-        json,
-        format!("{{\n  \"version\": \"{}\"\n}}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(json, format!("{{\n  \"version\": \"{}\"\n}}\n", env!("CARGO_PKG_VERSION")));
 }

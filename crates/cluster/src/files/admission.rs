@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Priority of a pod whose class nobody knows; these two classes are there in every cluster.
-const BUILT_IN: [(&str, i32); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
+const BUILT_IN: [(&str, i32); 2] =
+    [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 #[derive(Default)]
 struct Policies {
@@ -58,10 +56,7 @@ impl Policies {
         let before = pod.spec.clone();
         let namespace = pod.metadata.namespace.clone();
         if let Some(spec) = &mut pod.spec {
-            let ranges = self
-                .limit_ranges
-                .iter()
-                .filter(|range| range.metadata.namespace == namespace);
+            let ranges = self.limit_ranges.iter().filter(|range| range.metadata.namespace == namespace);
             limit_ranges(spec, ranges.map(Arc::as_ref));
             self.runtime_class(spec);
             self.priority_class(spec);
@@ -74,10 +69,7 @@ impl Policies {
         let Some(class) = self.runtime_classes.get(name) else {
             return;
         };
-        let fixed = class
-            .overhead
-            .as_ref()
-            .and_then(|overhead| overhead.pod_fixed.clone());
+        let fixed = class.overhead.as_ref().and_then(|overhead| overhead.pod_fixed.clone());
         if spec.overhead.as_ref().is_none_or(BTreeMap::is_empty) {
             spec.overhead = fixed;
         }
@@ -102,20 +94,12 @@ impl Policies {
         if spec.priority.is_some() {
             return;
         }
-        let named = spec
-            .priority_class_name
-            .as_deref()
-            .filter(|name| !name.is_empty());
+        let named = spec.priority_class_name.as_deref().filter(|name| !name.is_empty());
         spec.priority = match named {
             Some(name) => {
-                let built_in = BUILT_IN
-                    .iter()
-                    .find(|(built_in, _)| *built_in == name)
-                    .map(|(_, value)| *value);
-                self.priority_classes
-                    .get(name)
-                    .and_then(|class| class.value)
-                    .or(built_in)
+                let built_in =
+                    BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, value)| *value);
+                self.priority_classes.get(name).and_then(|class| class.value).or(built_in)
             }
             None => self
                 .priority_classes
@@ -136,11 +120,7 @@ fn limit_ranges<'a>(spec: &mut PodSpec, ranges: impl Iterator<Item = &'a LimitRa
     if items.is_empty() {
         return;
     }
-    for container in spec
-        .containers
-        .iter_mut()
-        .chain(spec.init_containers.iter_mut().flatten())
-    {
+    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
         let resources = container.resources.get_or_insert_default();
         let requests = resources.requests.get_or_insert_default();
         // A written limit becomes the missing request before the LimitRange is asked.

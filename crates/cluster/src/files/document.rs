@@ -34,11 +34,7 @@ pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
         if is_separator(content) {
             let before = text.get(start..offset).unwrap_or_default();
             if has_content(before) {
-                found.push(Document {
-                    number,
-                    lines_before: start_line,
-                    text: before,
-                });
+                found.push(Document { number, lines_before: start_line, text: before });
             }
             if has_content(before) || opened {
                 number += 1;
@@ -51,24 +47,17 @@ pub(super) fn documents(text: &str) -> Vec<Document<'_>> {
     }
     let rest = text.get(start..).unwrap_or_default();
     if has_content(rest) {
-        found.push(Document {
-            number,
-            lines_before: start_line,
-            text: rest,
-        });
+        found.push(Document { number, lines_before: start_line, text: rest });
     }
     found
 }
 
 fn is_separator(line: &str) -> bool {
-    line.strip_prefix("---")
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 fn has_content(text: &str) -> bool {
-    text.lines()
-        .map(str::trim)
-        .any(|line| !line.is_empty() && !line.starts_with('#') && line != "...")
+    text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#') && line != "...")
 }
 
 /// Reads a document: JSON by the JSON reader, which is faster and takes tabs, everything else as YAML.
@@ -116,10 +105,9 @@ pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
     let mut node = &root;
     for step in path {
         let next = match (step, &node.value) {
-            (Step::Key(key), Tree::Map(entries)) => entries
-                .iter()
-                .find(|(name, _)| name == key)
-                .map(|(_, value)| value),
+            (Step::Key(key), Tree::Map(entries)) => {
+                entries.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+            }
             (Step::Index(index), Tree::Sequence(items)) => items.get(*index),
             _ => None,
         };
@@ -128,9 +116,7 @@ pub(super) fn line_of(text: &str, path: &[Step]) -> Option<usize> {
             None => break,
         }
     }
-    usize::try_from(node.referenced.line())
-        .ok()
-        .filter(|line| *line > 0)
+    usize::try_from(node.referenced.line()).ok().filter(|line| *line > 0)
 }
 
 /// A document's shape with the place of each part.
@@ -217,10 +203,7 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str) -> Vec<(usize, usize)> {
-        documents(text)
-            .iter()
-            .map(|document| (document.number, document.lines_before))
-            .collect()
+        documents(text).iter().map(|document| (document.number, document.lines_before)).collect()
     }
 
     #[test]
@@ -228,15 +211,8 @@ mod tests {
         assert_eq!(numbers("a: 1\n"), [(1, 0)]);
         assert_eq!(numbers("# only a comment\n"), []);
         assert_eq!(numbers("---\na: 1\n---\nb: 2\n"), [(1, 0), (2, 2)]);
-        assert_eq!(
-            numbers("# head\n---\na: 1\n---\n# nothing\n---\nc: 3\n"),
-            [(1, 1), (3, 5)]
-        );
-        assert_eq!(
-            numbers("a: |\n  text\n  ---\n  more\n"),
-            [(1, 0)],
-            "an indented rule is text"
-        );
+        assert_eq!(numbers("# head\n---\na: 1\n---\n# nothing\n---\nc: 3\n"), [(1, 1), (3, 5)]);
+        assert_eq!(numbers("a: |\n  text\n  ---\n  more\n"), [(1, 0)], "an indented rule is text");
     }
 
     #[test]
@@ -251,10 +227,7 @@ mod tests {
         let path = |steps: &[&str]| -> Vec<Step> {
             steps
                 .iter()
-                .map(|step| {
-                    step.parse()
-                        .map_or_else(|_| Step::Key((*step).to_owned()), Step::Index)
-                })
+                .map(|step| step.parse().map_or_else(|_| Step::Key((*step).to_owned()), Step::Index))
                 .collect()
         };
         assert_eq!(line_of(text, &path(&["a", "b", "1", "d"])), Some(5));

@@ -69,50 +69,29 @@ impl From<Fault> for ReadError {
 
 fn fault(path: &[&str], message: impl Into<String>) -> ReadError {
     let path = path.iter().map(|key| Step::Key((*key).to_owned())).collect();
-    Fault {
-        path,
-        message: message.into(),
-    }
-    .into()
+    Fault { path, message: message.into() }.into()
 }
 
 /// `Kind namespace/name`, as far as it can be read.
 pub(super) fn describe(value: &Value) -> Option<String> {
     let kind = value.get("kind")?.as_str()?;
-    let name = value
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or("(no name)");
-    Some(
-        match value.pointer("/metadata/namespace").and_then(Value::as_str) {
-            Some(namespace) => format!("{kind} {namespace}/{name}"),
-            None => format!("{kind} {name}"),
-        },
-    )
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("(no name)");
+    Some(match value.pointer("/metadata/namespace").and_then(Value::as_str) {
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    })
 }
 
 /// Reads one object.
 pub(super) fn read(value: &Value) -> Result<Typed, ReadError> {
     if !value.is_object() {
-        return Err(fault(
-            &[],
-            "a document must be an object with apiVersion, kind and metadata",
-        ));
+        return Err(fault(&[], "a document must be an object with apiVersion, kind and metadata"));
     }
-    let text = |key: &str| {
-        value
-            .get(key)
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-    };
+    let text = |key: &str| value.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let kind =
         text("kind").ok_or_else(|| fault(&["kind"], "kind is missing; write for example kind: Pod"))?;
-    let api_version = text("apiVersion").ok_or_else(|| {
-        fault(
-            &["apiVersion"],
-            "apiVersion is missing; write for example apiVersion: v1",
-        )
-    })?;
+    let api_version = text("apiVersion")
+        .ok_or_else(|| fault(&["apiVersion"], "apiVersion is missing; write for example apiVersion: v1"))?;
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     let Some(expected) = version_of(group, kind) else {
         return other(value, kind, api_version);
@@ -133,11 +112,7 @@ pub(super) fn read(value: &Value) -> Result<Typed, ReadError> {
 }
 
 fn join(group: &str, version: &str) -> String {
-    if group.is_empty() {
-        version.to_owned()
-    } else {
-        format!("{group}/{version}")
-    }
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 /// The versions in which a kind is read; `None` for kinds that aren't.
@@ -174,37 +149,21 @@ fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadErro
             .map(Object::from)
             .map_err(|error| fault(&["metadata"], error.to_string()))
     });
-    Ok(Typed::Other {
-        kind: format!("{kind} ({api_version})"),
-        template: template.transpose()?,
-    })
+    Ok(Typed::Other { kind: format!("{kind} ({api_version})"), template: template.transpose()? })
 }
 
 /// Name and namespace as the API server has them, and quantities as text.
 fn complete(value: &mut Value, kind: &str) -> Result<(), ReadError> {
     quantities_as_text(value);
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else {
-        return Err(fault(
-            &["metadata"],
-            "metadata is missing; write at least metadata: {name: …}",
-        ));
+        return Err(fault(&["metadata"], "metadata is missing; write at least metadata: {name: …}"));
     };
-    if metadata
-        .get("name")
-        .and_then(Value::as_str)
-        .is_none_or(str::is_empty)
-    {
-        return Err(fault(
-            &["metadata", "name"],
-            "the name is missing; write it as a text that isn't empty",
-        ));
+    if metadata.get("name").and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(fault(&["metadata", "name"], "the name is missing; write it as a text that isn't empty"));
     }
     if CLUSTER_SCOPED.contains(&kind) {
         metadata.remove("namespace");
-    } else if metadata
-        .get("namespace")
-        .is_none_or(|namespace| namespace.as_str() == Some(""))
-    {
+    } else if metadata.get("namespace").is_none_or(|namespace| namespace.as_str() == Some("")) {
         metadata.insert("namespace".to_owned(), Value::String("default".to_owned()));
     }
     Ok(())
@@ -269,10 +228,7 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
         (_, "MachineSet") => typed::<capi::MachineSet>(value)?.into(),
         _ => typed::<capi::Machine>(value)?.into(),
     };
-    Ok(Typed::Known {
-        object,
-        warnings: Vec::new(),
-    })
+    Ok(Typed::Known { object, warnings: Vec::new() })
 }
 
 fn node_pool(value: &Value) -> Result<Typed, ReadError> {
@@ -283,14 +239,9 @@ fn node_pool(value: &Value) -> Result<Typed, ReadError> {
     errors.retain(|error| !found_at_run_time(error, &pool));
     checked(&errors)?;
     let name = format!("NodePool/{}", pool.metadata.name.as_deref().unwrap_or_default());
-    let warnings = validation::warn_node_pool(&pool)
-        .iter()
-        .map(|warning| (name.clone(), warning.to_string()))
-        .collect();
-    Ok(Typed::Known {
-        object: pool.into(),
-        warnings,
-    })
+    let warnings =
+        validation::warn_node_pool(&pool).iter().map(|warning| (name.clone(), warning.to_string())).collect();
+    Ok(Typed::Known { object: pool.into(), warnings })
 }
 
 /// Schedules that have five fields (or an `@` name) and can't be read, taints that are given twice, capacity types that don't exist.
@@ -299,13 +250,8 @@ fn found_at_run_time(error: &FieldError, pool: &v1::NodePool) -> bool {
         .field
         .strip_prefix("spec.template.spec.requirements[")
         .and_then(|rest| rest.strip_suffix("].values"));
-    let requirement = requirement.and_then(|index| {
-        pool.spec
-            .template
-            .spec
-            .requirements
-            .get(index.parse::<usize>().ok()?)
-    });
+    let requirement =
+        requirement.and_then(|index| pool.spec.template.spec.requirements.get(index.parse::<usize>().ok()?));
     let twice = error.field.ends_with(']') && error.field.to_lowercase().contains("taints[");
     let schedule = error.field.ends_with(".schedule")
         && (error.value.starts_with('@') || error.value.split_whitespace().count() >= 5);
@@ -323,9 +269,7 @@ fn checked(errors: &[FieldError]) -> Result<(), ReadError> {
         path: parse_path(&error.field),
         message: format!("{:?}: {}; {}", error.value, error.message, error.remedy),
     };
-    Err(ReadError {
-        faults: errors.iter().map(fault).collect(),
-    })
+    Err(ReadError { faults: errors.iter().map(fault).collect() })
 }
 
 /// `spec.budgets[1].nodes` and `spec.labels[a.b/c]` to steps.
@@ -336,10 +280,7 @@ fn parse_path(field: &str) -> Vec<Step> {
         if let Some(inner) = rest.strip_prefix('[') {
             let (key, tail) = inner.split_once(']').unwrap_or((inner, ""));
             let key = key.trim_matches(['"', '\'']);
-            steps.push(
-                key.parse()
-                    .map_or_else(|_| Step::Key(key.to_owned()), Step::Index),
-            );
+            steps.push(key.parse().map_or_else(|_| Step::Key(key.to_owned()), Step::Index));
             rest = tail.strip_prefix('.').unwrap_or(tail);
         } else {
             let end = rest.find(['.', '[']).unwrap_or(rest.len());
@@ -365,16 +306,10 @@ fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
             })
             .collect();
         let message = error.inner().to_string();
-        let quoted = ["boolean", "integer", "floating point"]
-            .iter()
-            .any(|kind| message.contains(kind))
+        let quoted = ["boolean", "integer", "floating point"].iter().any(|kind| message.contains(kind))
             && message.contains("expected a string");
         let remedy = if quoted { "; put it in quotes" } else { "" };
-        Fault {
-            path,
-            message: format!("{message}{remedy}"),
-        }
-        .into()
+        Fault { path, message: format!("{message}{remedy}") }.into()
     })
 }
 

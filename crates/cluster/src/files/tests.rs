@@ -7,11 +7,7 @@ fn read(text: &str) -> Result<Loaded, Vec<String>> {
 }
 
 fn names(loaded: &Loaded) -> Vec<String> {
-    loaded
-        .objects
-        .iter()
-        .map(|object| format!("{} {}", object.kind(), object.key()))
-        .collect()
+    loaded.objects.iter().map(|object| format!("{} {}", object.kind(), object.key())).collect()
 }
 
 fn pods(loaded: &Loaded) -> Vec<Pod> {
@@ -36,17 +32,7 @@ spec:
 fn yaml_json_and_lists_are_read_alike() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {apiVersion: v1, kind: Node, metadata: {name: n}}\n";
     let json = "{\"apiVersion\": \"v1\", \"kind\": \"PodList\", \"items\": [{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"b\", \"namespace\": \"x\"}}]}";
-    let loaded = load([
-        Source {
-            name: "l",
-            text: list,
-        },
-        Source {
-            name: "j",
-            text: json,
-        },
-    ])
-    .unwrap();
+    let loaded = load([Source { name: "l", text: list }, Source { name: "j", text: json }]).unwrap();
     assert_eq!(names(&loaded), ["Pod default/a", "Pod x/b", "Node /n"]);
 }
 
@@ -57,10 +43,7 @@ fn items_of_a_typed_list_may_leave_out_their_kind() {
     let empty = read("{apiVersion: v1, kind: List, items: []}").unwrap();
     assert!(empty.objects.is_empty() && empty.others.is_empty());
     let errors = read("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {apiVersion: v1, kind: Pod, metadata: {name: b, labels: [x]}}\n").unwrap_err();
-    assert!(
-        errors[0].starts_with("a.yaml: document 1, line 5: Pod b: metadata.labels"),
-        "{errors:?}"
-    );
+    assert!(errors[0].starts_with("a.yaml: document 1, line 5: Pod b: metadata.labels"), "{errors:?}");
 }
 
 #[test]
@@ -101,12 +84,7 @@ fn what_the_api_server_would_refuse_is_refused_with_its_line() {
             .any(|error| error.contains("line 8") && error.contains("spec.template.spec.requirements[0]")),
         "{errors:#?}"
     );
-    assert!(
-        errors
-            .iter()
-            .any(|error| error.contains("line 9") && error.contains("Like")),
-        "{errors:#?}"
-    );
+    assert!(errors.iter().any(|error| error.contains("line 9") && error.contains("Like")), "{errors:#?}");
 }
 
 #[test]
@@ -116,10 +94,7 @@ fn what_only_a_controller_refuses_is_loaded() {
     );
     assert_eq!(names(&read(&text).unwrap()), ["NodePool /p"]);
     let four_fields = text.replace("0 0 * * sat-sun", "0 9 * *");
-    assert!(
-        read(&four_fields).is_err(),
-        "the definition's pattern wants five fields"
-    );
+    assert!(read(&four_fields).is_err(), "the definition's pattern wants five fields");
 }
 
 #[test]
@@ -133,15 +108,10 @@ fn case_121_a_pool_name_of_64_characters_is_refused() {
 #[test]
 fn case_127_defaults_are_filled_in() {
     let loaded = read(POOL).unwrap();
-    let Object::NodePool(pool) = &loaded.objects[0] else {
-        panic!("{:?}", loaded.objects)
-    };
+    let Object::NodePool(pool) = &loaded.objects[0] else { panic!("{:?}", loaded.objects) };
     let disruption = &pool.spec.disruption;
     assert_eq!(disruption.consolidate_after.as_ref().unwrap().0, "0s");
-    assert_eq!(
-        disruption.consolidation_policy.as_ref().unwrap().as_str(),
-        "WhenEmptyOrUnderutilized"
-    );
+    assert_eq!(disruption.consolidation_policy.as_ref().unwrap().as_str(), "WhenEmptyOrUnderutilized");
     assert_eq!(disruption.budgets.as_ref().unwrap()[0].nodes, "10%");
     assert_eq!(pool.spec.template.spec.expire_after.as_ref().unwrap().0, "720h");
 }
@@ -155,10 +125,7 @@ fn case_128_budgets_are_checked_by_their_patterns() {
     for nodes in ["101%", "-1", "5.5%", ""] {
         assert!(!budget(&format!("nodes: '{nodes}'")), "{nodes}");
     }
-    assert!(
-        !budget("nodes: '1', schedule: '@daily'"),
-        "a schedule needs a duration"
-    );
+    assert!(!budget("nodes: '1', schedule: '@daily'"), "a schedule needs a duration");
     assert!(budget("nodes: '1', schedule: '@daily', duration: 10h5m"));
     assert!(!budget("nodes: '1', schedule: '@daily', duration: 30s"));
     assert!(!budget("nodes: '1', reasons: [Expired]"));
@@ -168,12 +135,8 @@ fn case_128_budgets_are_checked_by_their_patterns() {
 fn numbers_as_quantities_are_fine_but_not_as_labels() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers:\n  - name: c\n    resources: {requests: {cpu: 2, memory: 1e3}}\n";
     let loaded = read(pod).unwrap();
-    let requests = pods(&loaded)[0].spec.as_ref().unwrap().containers[0]
-        .resources
-        .clone()
-        .unwrap()
-        .requests
-        .unwrap();
+    let requests =
+        pods(&loaded)[0].spec.as_ref().unwrap().containers[0].resources.clone().unwrap().requests.unwrap();
     assert_eq!(requests["cpu"].0, "2");
     let errors = read("apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels:\n    x: 1\n").unwrap_err();
     assert!(
@@ -185,18 +148,12 @@ fn numbers_as_quantities_are_fine_but_not_as_labels() {
 #[test]
 fn a_version_that_is_not_read_is_named_with_the_right_one() {
     let errors = read(&POOL.replace("karpenter.sh/v1", "karpenter.sh/v1beta1")).unwrap_err();
-    assert!(
-        errors[0].contains("karpenter.sh/v1 only, not as karpenter.sh/v1beta1"),
-        "{errors:?}"
-    );
+    assert!(errors[0].contains("karpenter.sh/v1 only, not as karpenter.sh/v1beta1"), "{errors:?}");
     for version in ["v1beta1", "v1beta2"] {
         let deployment = format!(
             "apiVersion: cluster.x-k8s.io/{version}\nkind: MachineDeployment\nmetadata: {{name: m}}\nspec: {{clusterName: c}}\n"
         );
-        assert_eq!(
-            names(&read(&deployment).unwrap()),
-            ["MachineDeployment default/m"]
-        );
+        assert_eq!(names(&read(&deployment).unwrap()), ["MachineDeployment default/m"]);
     }
 }
 
@@ -206,10 +163,7 @@ fn documents_without_kind_name_or_sense_are_refused() {
         ("apiVersion: v1\nmetadata: {name: a}\n", "kind is missing"),
         ("kind: Pod\nmetadata: {name: a}\n", "apiVersion is missing"),
         ("apiVersion: v1\nkind: Pod\n", "metadata is missing"),
-        (
-            "apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\n",
-            "metadata.name: the name is missing",
-        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}\n", "metadata.name: the name is missing"),
         ("just text\n", "must be an object"),
         ("a: [1\n", "a.yaml: document 1, line"),
     ] {
@@ -231,10 +185,9 @@ fn every_bad_document_is_told_at_once() {
 fn the_same_object_twice_must_be_equal() {
     let pod = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n";
     assert_eq!(read(&format!("{pod}---\n{pod}")).unwrap().objects.len(), 1);
-    let errors = read(&format!(
-        "{pod}---\n{{apiVersion: v1, kind: Pod, metadata: {{name: a, labels: {{x: y}}}}}}\n"
-    ))
-    .unwrap_err();
+    let errors =
+        read(&format!("{pod}---\n{{apiVersion: v1, kind: Pod, metadata: {{name: a, labels: {{x: y}}}}}}\n"))
+            .unwrap_err();
     assert!(errors[0].contains("first in a.yaml document 1"), "{errors:?}");
 }
 
@@ -287,20 +240,9 @@ fn pods_get_what_admission_adds() {
     assert_eq!(specs[0].node_selector.as_ref().unwrap()["kata"], "true");
     assert_eq!(specs[0].priority, Some(1000));
     assert_eq!(
-        specs[0].containers[0]
-            .resources
-            .as_ref()
-            .unwrap()
-            .requests
-            .as_ref()
-            .unwrap()["cpu"]
-            .0,
+        specs[0].containers[0].resources.as_ref().unwrap().requests.as_ref().unwrap()["cpu"].0,
         "100m"
     );
     assert_eq!(specs[1].priority, Some(2_000_001_000));
-    assert_eq!(
-        specs[1].containers[0].resources.as_ref(),
-        None,
-        "the LimitRange is of another namespace"
-    );
+    assert_eq!(specs[1].containers[0].resources.as_ref(), None, "the LimitRange is of another namespace");
 }

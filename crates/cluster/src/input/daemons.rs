@@ -12,14 +12,9 @@ use std::sync::Arc;
 pub(super) fn read(snapshot: &Snapshot) -> Vec<Arc<Pod>> {
     let live = newest(snapshot);
     let ranges: Vec<_> = snapshot.limit_ranges.iter().collect();
-    let sets = snapshot
-        .daemon_sets
-        .iter()
-        .filter(|(_, set)| set.metadata.deletion_timestamp.is_none());
+    let sets = snapshot.daemon_sets.iter().filter(|(_, set)| set.metadata.deletion_timestamp.is_none());
     sets.map(|(name, set)| {
-        let in_namespace = ranges
-            .iter()
-            .filter(|(range, _)| range.namespace == name.namespace);
+        let in_namespace = ranges.iter().filter(|(range, _)| range.namespace == name.namespace);
         let in_namespace: Vec<&LimitRange> = in_namespace.map(|(_, range)| range.as_ref()).collect();
         let live = live.get(name).filter(|live| {
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
@@ -49,15 +44,8 @@ fn newest(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Live<'_>> {
             continue;
         };
         let set = NamespacedName::new(record.model.name.namespace.clone(), owner.name.clone());
-        let candidate = Live {
-            pod: &record.object,
-            owner_uid: &owner.uid,
-            created: record.model.created,
-        };
-        if found
-            .get(&set)
-            .is_none_or(|present| present.created <= candidate.created)
-        {
+        let candidate = Live { pod: &record.object, owner_uid: &owner.uid, created: record.model.created };
+        if found.get(&set).is_none_or(|present| present.created <= candidate.created) {
             found.insert(set, candidate);
         }
     }

@@ -25,13 +25,8 @@ pub struct Scope {
 impl Scope {
     /// Whether a MachineDeployment belongs to the Cluster.
     pub fn includes(&self, deployment: &MachineDeployment) -> bool {
-        self.namespace
-            .as_ref()
-            .is_none_or(|own| deployment.metadata.namespace.as_ref() == Some(own))
-            && self
-                .cluster_name
-                .as_ref()
-                .is_none_or(|own| deployment.spec.cluster_name == *own)
+        self.namespace.as_ref().is_none_or(|own| deployment.metadata.namespace.as_ref() == Some(own))
+            && self.cluster_name.as_ref().is_none_or(|own| deployment.spec.cluster_name == *own)
     }
 }
 
@@ -65,10 +60,8 @@ pub(super) fn read(
             machines.entry(owner).or_default().push(Arc::clone(machine));
         }
     }
-    let in_scope = snapshot
-        .machine_deployments
-        .iter()
-        .filter(|(_, deployment)| options.scope.includes(deployment));
+    let in_scope =
+        snapshot.machine_deployments.iter().filter(|(_, deployment)| options.scope.includes(deployment));
     in_scope
         .map(|(name, object)| {
             let mut facts: Facts = options.facts.get(name).cloned().unwrap_or_default();
@@ -78,13 +71,7 @@ pub(super) fn read(
                 machines: machines.get(name).map(Vec::as_slice).unwrap_or_default(),
             };
             let entry = offer(snapshot, object, owned, &facts, options.now);
-            (
-                name.clone(),
-                Deployment {
-                    object: Arc::clone(object),
-                    entry,
-                },
-            )
+            (name.clone(), Deployment { object: Arc::clone(object), entry })
         })
         .collect()
 }
@@ -122,15 +109,23 @@ pub fn offer(
 }
 
 /// As [`offer`], all of it from the picture; for many MachineDeployments at once, [`super::provisioning_input`] is quicker.
-pub fn offer_of(snapshot: &Snapshot, deployment: &MachineDeployment, facts: &Facts, now: Timestamp) -> CatalogEntry {
+pub fn offer_of(
+    snapshot: &Snapshot,
+    deployment: &MachineDeployment,
+    facts: &Facts,
+    now: Timestamp,
+) -> CatalogEntry {
     let name = deployment.metadata.name.as_deref();
     let namespace = &deployment.metadata.namespace;
     let is_owned = |meta: &ObjectMeta| {
         meta.namespace == *namespace
-            && meta.labels.as_ref().and_then(|all| all.get(labels::DEPLOYMENT_NAME)).map(String::as_str) == name
+            && meta.labels.as_ref().and_then(|all| all.get(labels::DEPLOYMENT_NAME)).map(String::as_str)
+                == name
     };
-    let machine_sets: Vec<_> = snapshot.machine_sets.values().filter(|set| is_owned(&set.metadata)).cloned().collect();
-    let machines: Vec<_> = snapshot.machines.values().filter(|machine| is_owned(&machine.metadata)).cloned().collect();
+    let machine_sets: Vec<_> =
+        snapshot.machine_sets.values().filter(|set| is_owned(&set.metadata)).cloned().collect();
+    let machines: Vec<_> =
+        snapshot.machines.values().filter(|machine| is_owned(&machine.metadata)).cloned().collect();
     let owned = Owned { machine_sets: &machine_sets, machines: &machines };
     offer(snapshot, deployment, owned, facts, now)
 }
@@ -138,18 +133,13 @@ pub fn offer_of(snapshot: &Snapshot, deployment: &MachineDeployment, facts: &Fac
 /// What each MachineDeployment's claims will still do to its replicas, by the rules of the ledger.
 pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
     let mut all: BTreeMap<NamespacedName, Books> = BTreeMap::new();
-    for claim in snapshot
-        .node_claims
-        .values()
-        .filter(|claim| claim.spec.node_class_ref.is_ours())
-    {
+    for claim in snapshot.node_claims.values().filter(|claim| claim.spec.node_class_ref.is_ours()) {
         let Some(name) = assigned(claim) else { continue };
         let Some(deployment) = snapshot.machine_deployments.get(&name) else {
             continue;
         };
-        let ledger = annotation(&deployment.metadata, annotations::CLAIMS)
-            .map(Ledger::parse)
-            .unwrap_or_default();
+        let ledger =
+            annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
         let counted = ledger.contains(&Entry::of(claim)) || was_bound(claim);
         let deleting = claim.metadata.deletion_timestamp.is_some();
         let takes_no_replica = [annotations::ADOPT, annotations::REPLACES]
@@ -168,11 +158,7 @@ pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
 
 /// Whether a Machine was ever bound to the claim: such a claim never enters a ledger again.
 fn was_bound(claim: &NodeClaim) -> bool {
-    bound(claim).is_some()
-        || claim
-            .status
-            .as_ref()
-            .is_some_and(|status| status.provider_id.is_some())
+    bound(claim).is_some() || claim.status.as_ref().is_some_and(|status| status.provider_id.is_some())
 }
 
 /// Name of the owner that controls the object; a hand-written file may have only Cluster API's label.

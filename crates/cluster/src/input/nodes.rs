@@ -46,11 +46,7 @@ pub(super) fn read(
     let mut found = Nodes::default();
     let by_provider_id = by_provider_id(snapshot);
     let mut joined = BTreeSet::new();
-    for claim in snapshot
-        .node_claims
-        .values()
-        .filter(|claim| claim.spec.node_class_ref.is_ours())
-    {
+    for claim in snapshot.node_claims.values().filter(|claim| claim.spec.node_class_ref.is_ours()) {
         let node = node_of(snapshot, claim, &by_provider_id);
         if let Some(node) = node {
             joined.insert(name_of(&node.metadata).to_owned());
@@ -58,11 +54,7 @@ pub(super) fn read(
         found.add_claim(claim, node, options, deployments, warnings);
     }
     let machines = machines_by_node(snapshot);
-    for (name, node) in snapshot
-        .nodes
-        .iter()
-        .filter(|(name, _)| !joined.contains(&name.name))
-    {
+    for (name, node) in snapshot.nodes.iter().filter(|(name, _)| !joined.contains(&name.name)) {
         let machine = machines.get(name.name.as_str()).copied();
         found.add_unclaimed(snapshot, node, machine, options, deployments, warnings);
     }
@@ -84,12 +76,7 @@ impl Nodes {
         let name = name_of(&claim.metadata);
         let marked = options.marked.contains(name)
             || node.is_some_and(|node| options.marked.contains(name_of(&node.metadata)));
-        let (view, problems) = node::from_api(node::Sources {
-            node,
-            claim: Some(claim),
-            promise,
-            marked,
-        });
+        let (view, problems) = node::from_api(node::Sources { node, claim: Some(claim), promise, marked });
         for problem in problems {
             warnings.add(format!("NodeClaim/{name}"), problem);
         }
@@ -123,12 +110,8 @@ impl Nodes {
             .or_else(|| by_labels(&labels, deployments));
         let promise = deployment.map(|deployment| deployment.entry.instance_type.as_ref());
         let marked = options.marked.contains(name);
-        let (mut view, problems) = node::from_api(node::Sources {
-            node: Some(node),
-            claim: None,
-            promise,
-            marked,
-        });
+        let (mut view, problems) =
+            node::from_api(node::Sources { node: Some(node), claim: None, promise, marked });
         for problem in problems {
             warnings.add(format!("Node/{name}"), problem);
         }
@@ -181,11 +164,8 @@ fn by_labels<'a>(known: &BTreeMap<String, String>, deployments: &'a Deployments)
     let instance_type = known.get(labels::INSTANCE_TYPE)?;
     let mut candidates = deployments.values().filter(|deployment| {
         let own = &deployment.entry.labels;
-        let agrees = |key: &str| {
-            known
-                .get(key)
-                .is_none_or(|value| own.get(key).is_none_or(|own| own == value))
-        };
+        let agrees =
+            |key: &str| known.get(key).is_none_or(|value| own.get(key).is_none_or(|own| own == value));
         deployment.entry.instance_type_label() == instance_type
             && agrees(labels::TOPOLOGY_ZONE)
             && agrees(labels::CAPACITY_TYPE)
@@ -197,28 +177,19 @@ fn by_labels<'a>(known: &BTreeMap<String, String>, deployments: &'a Deployments)
 /// By Cluster API's label, which every Machine of a MachineDeployment carries.
 fn deployment_of<'a>(machine: &Machine, deployments: &'a Deployments) -> Option<&'a Deployment> {
     let name = machine.metadata.labels.as_ref()?.get(labels::DEPLOYMENT_NAME)?;
-    deployments.get(&NamespacedName::new(
-        machine.metadata.namespace.clone().unwrap_or_default(),
-        name.clone(),
-    ))
+    deployments
+        .get(&NamespacedName::new(machine.metadata.namespace.clone().unwrap_or_default(), name.clone()))
 }
 
 fn machines_by_node(snapshot: &Snapshot) -> BTreeMap<&str, &Machine> {
-    snapshot
-        .machines
-        .values()
-        .filter_map(|machine| Some((machine.node_name()?, machine.as_ref())))
-        .collect()
+    snapshot.machines.values().filter_map(|machine| Some((machine.node_name()?, machine.as_ref()))).collect()
 }
 
 fn by_provider_id(snapshot: &Snapshot) -> BTreeMap<&str, &Arc<core::Node>> {
     let mut found = BTreeMap::new();
     for node in snapshot.nodes.values() {
-        if let Some(id) = node
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.provider_id.as_deref())
-            .filter(|id| !id.is_empty())
+        if let Some(id) =
+            node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).filter(|id| !id.is_empty())
         {
             found.entry(id).or_insert(node);
         }
@@ -244,10 +215,7 @@ fn node_of<'a>(
 }
 
 fn is_registered(claim: &NodeClaim) -> bool {
-    claim
-        .status
-        .as_ref()
-        .is_some_and(|status| condition::is_true(&status.conditions, conditions::REGISTERED))
+    claim.status.as_ref().is_some_and(|status| condition::is_true(&status.conditions, conditions::REGISTERED))
 }
 
 fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> &str {
@@ -255,10 +223,7 @@ fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta
 }
 
 fn pool_of(labels: Option<&BTreeMap<String, String>>) -> Option<String> {
-    labels?
-        .get(labels::NODEPOOL)
-        .filter(|pool| !pool.is_empty())
-        .cloned()
+    labels?.get(labels::NODEPOOL).filter(|pool| !pool.is_empty()).cloned()
 }
 
 /// A taint that nobody declared makes a starting node look unusable, so that another one is made for its pods.
@@ -268,15 +233,10 @@ fn warn_of_undeclared_taints(
     deployment: Option<&Deployment>,
     warnings: &mut Warnings,
 ) {
-    let declared: Vec<Taint> = claim
-        .spec
-        .taints
-        .iter()
-        .filter_map(|taint| Taint::from_api(taint).ok())
-        .collect();
-    let promised = deployment
-        .map(|deployment| deployment.entry.instance_type.taints.as_slice())
-        .unwrap_or_default();
+    let declared: Vec<Taint> =
+        claim.spec.taints.iter().filter_map(|taint| Taint::from_api(taint).ok()).collect();
+    let promised =
+        deployment.map(|deployment| deployment.entry.instance_type.taints.as_slice()).unwrap_or_default();
     for taint in &view.taints {
         let known = declared.iter().chain(promised).any(|own| own.matches(taint))
             || [taints::DISRUPTED, taints::UNSCHEDULABLE].contains(&taint.key.as_str());

@@ -31,11 +31,8 @@ pub(super) fn read(
     nodes: &[Node],
     warnings: &mut Warnings,
 ) -> Pods {
-    let going: BTreeSet<&str> = nodes
-        .iter()
-        .filter(|node| node.marked_for_deletion)
-        .map(|node| node.name.as_str())
-        .collect();
+    let going: BTreeSet<&str> =
+        nodes.iter().filter(|node| node.marked_for_deletion).map(|node| node.name.as_str()).collect();
     let budgets = Budgets::read(snapshot);
     let needs_mark = options.origin == Origin::Cluster;
     let mut found = Pods::default();
@@ -60,9 +57,7 @@ pub(super) fn read(
         found.namespaces.insert(name.name.clone(), labels);
     }
     for (name, labels) in &mut found.namespaces {
-        labels
-            .entry(NAMESPACE_NAME.to_owned())
-            .or_insert_with(|| name.clone());
+        labels.entry(NAMESPACE_NAME.to_owned()).or_insert_with(|| name.clone());
     }
     found
 }
@@ -74,10 +69,7 @@ fn warn_of_waiting(pod: &Pod, warnings: &mut Warnings) {
     }
     let object = format!("Pod/{}", pod.name);
     if pod.gated {
-        warnings.add(
-            object,
-            "it has scheduling gates, so nobody may place it yet; it is left out",
-        );
+        warnings.add(object, "it has scheduling gates, so nobody may place it yet; it is left out");
     } else if let Some(node) = &pod.nominated_node_name {
         warnings.add(
             object,
@@ -89,10 +81,7 @@ fn warn_of_waiting(pod: &Pod, warnings: &mut Warnings) {
 /// Whether a pod of a node that goes away will need another place, and can leave its present one.
 fn moves(record: &PodRecord, budgets: &Budgets) -> bool {
     let pod = &record.model;
-    let stateful = pod
-        .owner
-        .as_ref()
-        .is_some_and(|owner| owner.kind == "StatefulSet");
+    let stateful = pod.owner.as_ref().is_some_and(|owner| owner.kind == "StatefulSet");
     let stays = record
         .object
         .metadata
@@ -110,15 +99,8 @@ struct Budgets(Vec<(String, LabelSelector)>);
 
 impl Budgets {
     fn read(snapshot: &Snapshot) -> Self {
-        let closed = snapshot
-            .pod_disruption_budgets
-            .iter()
-            .filter(|(_, budget)| is_closed(budget));
-        Self(
-            closed
-                .filter_map(|(name, budget)| Some((name.namespace.clone(), selector(budget)?)))
-                .collect(),
-        )
+        let closed = snapshot.pod_disruption_budgets.iter().filter(|(_, budget)| is_closed(budget));
+        Self(closed.filter_map(|(name, budget)| Some((name.namespace.clone(), selector(budget)?))).collect())
     }
 
     fn never_allow(&self, pod: &Pod) -> bool {

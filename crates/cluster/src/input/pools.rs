@@ -47,9 +47,7 @@ pub(super) fn read(
         .iter()
         .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
         .collect();
-    found
-        .taken
-        .extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
+    found.taken.extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
     for (name, pool) in snapshot.node_pools.iter() {
         let object = format!("NodePool/{}", name.name);
         let reference = &pool.spec.template.spec.node_class_ref;
@@ -108,27 +106,15 @@ fn read_class(
     let selection = match Selection::of(class) {
         Ok(selection) => selection,
         Err(error) => {
-            return Class {
-                not_ready: Some(error.to_string()),
-                takes: Vec::new(),
-            };
+            return Class { not_ready: Some(error.to_string()), takes: Vec::new() };
         }
     };
-    let takes = deployments
-        .iter()
-        .filter(|(_, deployment)| selection.takes(&deployment.object));
-    let of_status = class
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let takes = deployments.iter().filter(|(_, deployment)| selection.takes(&deployment.object));
+    let of_status = class.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let not_ready = (origin == Origin::Cluster)
         .then(|| not_true(of_status, &format!("ClusterAPINodeClass {name}")))
         .flatten();
-    Class {
-        not_ready,
-        takes: takes.map(|(name, _)| name.clone()).collect(),
-    }
+    Class { not_ready, takes: takes.map(|(name, _)| name.clone()).collect() }
 }
 
 fn not_ready(pool: &v1::NodePool, class: Option<&Class>, origin: Origin) -> Option<String> {
@@ -143,16 +129,10 @@ fn not_ready(pool: &v1::NodePool, class: Option<&Class>, origin: Origin) -> Opti
         return Some(reason.clone());
     }
     if origin == Origin::Cluster {
-        let of_status = pool
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
+        let of_status = pool.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         return not_true(of_status, &format!("NodePool {name}"));
     }
-    validation::validate_node_pool(pool)
-        .first()
-        .map(ToString::to_string)
+    validation::validate_node_pool(pool).first().map(ToString::to_string)
 }
 
 /// Why the root condition isn't `True`.
@@ -180,10 +160,7 @@ fn warn_about(
         return;
     }
     if types.is_empty() {
-        let strangers = deployments
-            .values()
-            .filter(|deployment| !is_member(&deployment.object))
-            .count();
+        let strangers = deployments.values().filter(|deployment| !is_member(&deployment.object)).count();
         let hint = match strangers {
             0 => String::new(),
             count => format!(
@@ -192,27 +169,16 @@ fn warn_about(
                 labels::MEMBER
             ),
         };
-        warnings.add(
-            object(),
-            format!("its node class {class} takes no MachineDeployment{hint}"),
-        );
+        warnings.add(object(), format!("its node class {class} takes no MachineDeployment{hint}"));
     } else if let Some(Err(first)) = first_conflict(pool, types) {
-        warnings.add(
-            object(),
-            format!("no MachineDeployment meets its requirements; for {first}"),
-        );
+        warnings.add(object(), format!("no MachineDeployment meets its requirements; for {first}"));
     }
     if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &Resources::default()) {
         warnings.add(object(), format!("it is above its limit: {exceeded}"));
     }
     if let Some(limit) = pool.node_limit.filter(|limit| pool.node_count > *limit) {
-        warnings.add(
-            object(),
-            format!(
-                "it is above its limit: nodes: {} of at most {limit}",
-                pool.node_count
-            ),
-        );
+        warnings
+            .add(object(), format!("it is above its limit: nodes: {} of at most {limit}", pool.node_count));
     }
 }
 

@@ -25,11 +25,7 @@ fn options(origin: Origin) -> InputOptions {
 }
 
 fn made_with(text: &str, options: &InputOptions) -> ProvisioningInput {
-    let loaded = load([Source {
-        name: "test.yaml",
-        text,
-    }])
-    .unwrap_or_else(|error| panic!("{error}"));
+    let loaded = load([Source { name: "test.yaml", text }]).unwrap_or_else(|error| panic!("{error}"));
     let index: Index = loaded.objects.into_iter().collect();
     provisioning_input(&index.snapshot(), options)
 }
@@ -107,10 +103,7 @@ fn wanting(made: &ProvisioningInput) -> Vec<String> {
 }
 
 fn told(made: &ProvisioningInput) -> String {
-    let lines = made
-        .warnings
-        .iter()
-        .map(|warning| format!("{}: {}", warning.object, warning.message));
+    let lines = made.warnings.iter().map(|warning| format!("{}: {}", warning.object, warning.message));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -118,19 +111,12 @@ fn told(made: &ProvisioningInput) -> String {
 fn a_pool_gets_the_machine_deployments_that_its_node_class_takes() {
     let text = world(&["m1", "m2"]).replacen("node.cluster.x-k8s.io/karpenter-member: ''", "other: x", 1);
     let made = made(&text);
-    let names: Vec<_> = made.input.instance_types["p"]
-        .iter()
-        .map(|found| found.name.as_str())
-        .collect();
+    let names: Vec<_> = made.input.instance_types["p"].iter().map(|found| found.name.as_str()).collect();
     assert_eq!(names, ["default/m2"]);
     assert_eq!(made.catalog.len(), 1);
     assert_eq!(made.input.node_pools.len(), 1);
     assert_eq!(made.input.node_pools[0].not_ready, None);
-    assert!(
-        made.input
-            .well_known_labels
-            .contains("topology.kubernetes.io/zone")
-    );
+    assert!(made.input.well_known_labels.contains("topology.kubernetes.io/zone"));
 }
 
 #[test]
@@ -139,10 +125,7 @@ fn other_clusters_are_out_of_scope() {
     let mut scoped = options(Origin::Files);
     scoped.scope.cluster_name = Some("k".to_owned());
     let made = made_with(&text, &scoped);
-    assert_eq!(
-        made.catalog.keys().map(ToString::to_string).collect::<Vec<_>>(),
-        ["default/m2"]
-    );
+    assert_eq!(made.catalog.keys().map(ToString::to_string).collect::<Vec<_>>(), ["default/m2"]);
 }
 
 #[test]
@@ -162,16 +145,10 @@ fn a_pool_of_another_karpenter_is_left_alone() {
 
 #[test]
 fn a_missing_node_class_makes_the_pool_unready() {
-    let text = world(&["m1"]).replace(
-        "ClusterAPINodeClass, name: c}",
-        "ClusterAPINodeClass, name: gone}",
-    );
+    let text = world(&["m1"]).replace("ClusterAPINodeClass, name: c}", "ClusterAPINodeClass, name: gone}");
     let made = made(&text);
     let reason = made.input.node_pools[0].not_ready.clone().unwrap();
-    assert!(
-        reason.starts_with("ClusterAPINodeClass gone isn't there"),
-        "{reason}"
-    );
+    assert!(reason.starts_with("ClusterAPINodeClass gone isn't there"), "{reason}");
 }
 
 #[test]
@@ -210,13 +187,7 @@ fn a_pool_whose_requirements_nothing_meets_is_told() {
 #[test]
 fn in_a_cluster_a_pool_is_ready_when_its_conditions_say_so() {
     let made = made_with(&world(&["m1"]), &options(Origin::Cluster));
-    assert!(
-        made.input.node_pools[0]
-            .not_ready
-            .as_ref()
-            .unwrap()
-            .contains("hasn't been checked yet")
-    );
+    assert!(made.input.node_pools[0].not_ready.as_ref().unwrap().contains("hasn't been checked yet"));
 }
 
 #[test]
@@ -228,23 +199,13 @@ fn pending_pods_need_a_mark_in_a_cluster_and_none_in_a_file() {
             "spec: {containers: []}, status: {conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable}]}",
         )
         + &pod("bound", "spec: {nodeName: n, containers: []}")
-        + &pod(
-            "done",
-            "spec: {nodeName: n, containers: []}, status: {phase: Succeeded}",
-        )
+        + &pod("done", "spec: {nodeName: n, containers: []}, status: {phase: Succeeded}")
         + &pod("gated", "spec: {schedulingGates: [{name: g}], containers: []}");
     let of_files = made(&text);
     assert_eq!(wanting(&of_files), ["marked", "plain"]);
-    assert!(
-        told(&of_files).contains("Pod/default/gated: it has scheduling gates"),
-        "{}",
-        told(&of_files)
-    );
+    assert!(told(&of_files).contains("Pod/default/gated: it has scheduling gates"), "{}", told(&of_files));
     assert_eq!(wanting(&made_with(&text, &options(Origin::Cluster))), ["marked"]);
-    let bound: Vec<_> = of_files.input.bound_pods["n"]
-        .iter()
-        .map(|pod| pod.name.name.as_str())
-        .collect();
+    let bound: Vec<_> = of_files.input.bound_pods["n"].iter().map(|pod| pod.name.name.as_str()).collect();
     assert_eq!(bound, ["bound"]);
 }
 
@@ -258,10 +219,7 @@ fn case_14_a_claim_counts_at_its_types_capacity_before_it_is_launched() {
         "4 processors of the type, not 1 that is asked for"
     );
     let node = &made.input.nodes[0];
-    assert_eq!(
-        (node.name.as_str(), node.has_node, node.initialized),
-        ("nc1", false, false)
-    );
+    assert_eq!((node.name.as_str(), node.has_node, node.initialized), ("nc1", false, false));
     assert_eq!((node.allocatable.cpu(), node.allocatable.pods()), (4000, 110));
     assert_eq!(node.labels["topology.kubernetes.io/zone"], "z1");
     assert_eq!(node.price.unwrap().to_string(), "0.2");
@@ -274,10 +232,7 @@ fn a_claim_from_before_assignments_is_known_by_its_labels() {
         "{karpenter.sh/nodepool: p, node.kubernetes.io/instance-type: m2}",
     );
     let made = made(&(world(&["m1", "m2"]) + &labelled));
-    assert_eq!(
-        made.input.nodes[0].machine_deployment.as_ref().unwrap().name,
-        "m2"
-    );
+    assert_eq!(made.input.nodes[0].machine_deployment.as_ref().unwrap().name, "m2");
     assert_eq!(made.input.nodes[0].capacity.cpu(), 4000);
 }
 
@@ -289,13 +244,7 @@ fn claims_on_their_way_take_room_below_the_maximum_size() {
     );
     let one = made(&(limited.clone() + &claim("a", &assigned("m1"), "")));
     let name = NamespacedName::new("default", "m1");
-    assert_eq!(
-        one.books[&name],
-        Books {
-            to_enter: 1,
-            to_leave: 0
-        }
-    );
+    assert_eq!(one.books[&name], Books { to_enter: 1, to_leave: 0 });
     assert_eq!(one.catalog[&name].instance_type.headroom, Some(1));
     let two = made(&(limited.clone() + &claim("a", &assigned("m1"), "") + &claim("b", &assigned("m1"), "")));
     assert_eq!(two.catalog[&name].reason().unwrap().code, ReasonCode::MaxSize);
@@ -332,24 +281,14 @@ spec:
 status: {capacity: {cpu: '4', memory: 15Gi, pods: '110'}, allocatable: {cpu: 3900m, memory: 14Gi, pods: '110'}}
 ";
     let made = made(&(world(&["m1"]) + &claim("nc", &assigned("m1"), JOINED) + node));
-    let [found] = made.input.nodes.as_slice() else {
-        panic!("{:?}", made.input.nodes)
-    };
+    let [found] = made.input.nodes.as_slice() else { panic!("{:?}", made.input.nodes) };
     assert_eq!(
-        (
-            found.name.as_str(),
-            found.node_claim.as_deref(),
-            found.initialized
-        ),
+        (found.name.as_str(), found.node_claim.as_deref(), found.initialized),
         ("n1", Some("nc"), false)
     );
     assert_eq!(found.allocatable.cpu(), 3900);
     let taints: Vec<_> = found.taints.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        taints,
-        ["sec/scan:NoSchedule"],
-        "Cluster API's own taint goes away by itself"
-    );
+    assert_eq!(taints, ["sec/scan:NoSchedule"], "Cluster API's own taint goes away by itself");
     assert!(
         told(&made)
             .contains("NodeClaim/nc: taint sec/scan:NoSchedule of the starting Node n1 isn't declared"),
@@ -371,33 +310,20 @@ fn a_node_is_joined_by_its_machine_before_the_claims_status_is_written() {
         .map(|node| (node.name.as_str(), node.node_claim.as_deref(), node.initialized))
         .collect();
     assert_eq!(found, [("n1", Some("nc"), false)]);
-    assert_eq!(
-        made.input.nodes[0].taints,
-        [],
-        "what a starting node reports of itself doesn't count yet"
-    );
+    assert_eq!(made.input.nodes[0].taints, [], "what a starting node reports of itself doesn't count yet");
 }
 
 #[test]
 fn a_node_that_goes_no_longer_counts_for_the_limits() {
     let made = made(&(world(&["m1"]) + &claim("nc", &deleting(), JOINED) + NODE));
-    assert_eq!(
-        (
-            made.input.node_pools[0].usage.cpu(),
-            made.input.node_pools[0].node_count
-        ),
-        (0, 0)
-    );
+    assert_eq!((made.input.node_pools[0].usage.cpu(), made.input.node_pools[0].node_count), (0, 0));
 }
 
 #[test]
 fn case_110_a_registered_claim_without_its_node_is_no_capacity() {
     let made = made(&(world(&["m1"]) + &claim("ghost", &assigned("m1"), JOINED)));
     assert!(made.input.nodes.is_empty());
-    assert_eq!(
-        made.input.node_pools[0].node_count, 1,
-        "it still counts for the limits"
-    );
+    assert_eq!(made.input.node_pools[0].node_count, 1, "it still counts for the limits");
     assert!(
         told(&made).contains("NodeClaim/ghost: it is registered, but its Node is gone"),
         "{}",
@@ -416,22 +342,14 @@ fn nodes_without_a_claim_count_for_the_pool_that_they_name() {
         .input
         .nodes
         .iter()
-        .map(|node| {
-            (
-                node.name.as_str(),
-                node.node_pool.as_deref(),
-                node.price.is_some(),
-            )
-        })
+        .map(|node| (node.name.as_str(), node.node_pool.as_deref(), node.price.is_some()))
         .collect();
     assert_eq!(views, [("n1", Some("p"), true), ("n2", None, false)]);
 }
 
 #[test]
 fn a_pool_above_its_limit_is_told() {
-    let three = ["a", "b", "c"]
-        .map(|name| claim(name, &assigned("m1"), ""))
-        .concat();
+    let three = ["a", "b", "c"].map(|name| claim(name, &assigned("m1"), "")).concat();
     assert!(told(&made(&(world(&["m1"]) + &three))).contains("NodePool/p: it is above its limit: cpu"));
 }
 
@@ -447,22 +365,13 @@ fn pods_of_a_node_that_goes_want_another_place() {
         + &claim("nc", &deleting(), JOINED)
         + NODE
         + &pod("web", "spec: {nodeName: n1, containers: []}")
-        + &pod(
-            "done",
-            "spec: {nodeName: n1, containers: []}, status: {phase: Failed}",
-        )
+        + &pod("done", "spec: {nodeName: n1, containers: []}, status: {phase: Failed}")
         + "---\n{apiVersion: v1, kind: Pod, metadata: {name: stays, annotations: {karpenter.sh/do-not-disrupt: 'true'}}, spec: {nodeName: n1, containers: []}}\n"
         + "---\n{apiVersion: v1, kind: Pod, metadata: {name: daemon, ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: d, uid: u, controller: true}]}, spec: {nodeName: n1, containers: []}}\n";
     let made = made(&text);
     assert!(made.input.nodes[0].marked_for_deletion);
     assert_eq!(wanting(&made), ["web"]);
-    assert_eq!(
-        made.books[&NamespacedName::new("default", "m1")],
-        Books {
-            to_enter: 0,
-            to_leave: 1
-        }
-    );
+    assert_eq!(made.books[&NamespacedName::new("default", "m1")], Books { to_enter: 0, to_leave: 1 });
 }
 
 #[test]
@@ -480,11 +389,7 @@ fn case_92_a_pod_that_can_never_leave_breeds_no_nodes() {
         "spec: {minAvailable: 100%, selector: {matchLabels: {app: db}}}",
         "spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}, status: {expectedPods: 1, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}",
     ] {
-        assert_eq!(
-            wanting(&made(&(text.clone() + &budget(closed)))),
-            ["web"],
-            "{closed}"
-        );
+        assert_eq!(wanting(&made(&(text.clone() + &budget(closed)))), ["web"], "{closed}");
     }
     let open = "spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}, status: {expectedPods: 3, desiredHealthy: 1, currentHealthy: 1, disruptionsAllowed: 0}";
     assert_eq!(wanting(&made(&(text + &budget(open)))), ["db", "web"]);
@@ -533,18 +438,9 @@ fn case_28_each_volume_claim_is_judged_by_itself() {
     };
     assert_eq!(
         (alternatives[0].to_string(), driver),
-        (
-            "topology.kubernetes.io/zone In [z1]".to_owned(),
-            Some("d.io".to_owned())
-        )
+        ("topology.kubernetes.io/zone In [z1]".to_owned(), Some("d.io".to_owned()))
     );
-    assert_eq!(
-        judged("late"),
-        VolumeClaim::Usable {
-            alternatives: vec![],
-            driver: Some("d.io".to_owned())
-        }
-    );
+    assert_eq!(judged("late"), VolumeClaim::Usable { alternatives: vec![], driver: Some("d.io".to_owned()) });
     assert!(matches!(judged("now"), VolumeClaim::Unusable(why) if why.contains("binds at once")));
 }
 
@@ -554,10 +450,7 @@ fn namespaces_carry_their_name_as_a_label_also_without_an_object() {
         + &pod("a", "spec: {containers: []}")
         + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: x, labels: {team: t}}}\n";
     let made = made(&text);
-    assert_eq!(
-        made.input.namespaces["default"]["kubernetes.io/metadata.name"],
-        "default"
-    );
+    assert_eq!(made.input.namespaces["default"]["kubernetes.io/metadata.name"], "default");
     assert_eq!(made.input.namespaces["x"]["team"], "t");
 }
 

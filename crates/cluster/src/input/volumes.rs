@@ -25,10 +25,7 @@ pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
             }
         }
     }
-    Volumes {
-        claims,
-        attach_limits: attach_limits(snapshot),
-    }
+    Volumes { claims, attach_limits: attach_limits(snapshot) }
 }
 
 /// What the claim of an ephemeral volume will ask for; it is made only when the pod is there.
@@ -38,21 +35,13 @@ struct Ephemeral {
 
 /// The pod's ephemeral volume behind a claim's name.
 fn ephemeral(record: &PodRecord, claim: &NamespacedName) -> Option<Ephemeral> {
-    let volumes = record
-        .object
-        .spec
-        .as_ref()?
-        .volumes
-        .as_deref()
-        .unwrap_or_default();
+    let volumes = record.object.spec.as_ref()?.volumes.as_deref().unwrap_or_default();
     let pod = &record.model.name.name;
     let volume = volumes
         .iter()
         .find(|volume| volume.ephemeral.is_some() && format!("{pod}-{}", volume.name) == claim.name)?;
     let template = volume.ephemeral.as_ref()?.volume_claim_template.as_ref();
-    Some(Ephemeral {
-        storage_class: template.and_then(|template| template.spec.storage_class_name.clone()),
-    })
+    Some(Ephemeral { storage_class: template.and_then(|template| template.spec.storage_class_name.clone()) })
 }
 
 fn judge(snapshot: &Snapshot, name: &NamespacedName, ephemeral: Option<Ephemeral>) -> VolumeClaim {
@@ -76,40 +65,22 @@ fn of_claim(
         return Err(format!("PersistentVolumeClaim {name} has lost its volume"));
     }
     let spec = claim.spec.as_ref();
-    match spec
-        .and_then(|spec| spec.volume_name.as_deref())
-        .filter(|volume| !volume.is_empty())
-    {
+    match spec.and_then(|spec| spec.volume_name.as_deref()).filter(|volume| !volume.is_empty()) {
         // A bound claim needs no StorageClass any more.
         Some(volume) => bound(snapshot, name, volume),
-        None => unbound(
-            snapshot,
-            name,
-            spec.and_then(|spec| spec.storage_class_name.as_deref()),
-        ),
+        None => unbound(snapshot, name, spec.and_then(|spec| spec.storage_class_name.as_deref())),
     }
 }
 
 fn bound(snapshot: &Snapshot, name: &NamespacedName, volume: &str) -> Result<VolumeClaim, String> {
     let Some(object) = snapshot.persistent_volumes.get(&cluster_key(volume)) else {
-        return Err(format!(
-            "PersistentVolume {volume} of PersistentVolumeClaim {name} not found"
-        ));
+        return Err(format!("PersistentVolume {volume} of PersistentVolumeClaim {name} not found"));
     };
     if object.metadata.deletion_timestamp.is_some() {
-        return Err(format!(
-            "PersistentVolume {volume} of PersistentVolumeClaim {name} is being deleted"
-        ));
+        return Err(format!("PersistentVolume {volume} of PersistentVolumeClaim {name} is being deleted"));
     }
-    let driver = object
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.csi.as_ref())
-        .map(|csi| csi.driver.clone());
-    Ok(VolumeClaim::Usable {
-        alternatives: places_of(object)?,
-        driver,
-    })
+    let driver = object.spec.as_ref().and_then(|spec| spec.csi.as_ref()).map(|csi| csi.driver.clone());
+    Ok(VolumeClaim::Usable { alternatives: places_of(object)?, driver })
 }
 
 /// The terms of a volume's node affinity. A local volume's host says nothing about a node that doesn't exist yet, so it is dropped.
@@ -118,22 +89,14 @@ fn places_of(volume: &PersistentVolume) -> Result<Vec<Requirements>, String> {
         return Ok(Vec::new());
     };
     let local = spec.local.is_some() || spec.host_path.is_some();
-    let required = spec
-        .node_affinity
-        .as_ref()
-        .and_then(|affinity| affinity.required.as_ref());
-    let terms = required
-        .map(|required| required.node_selector_terms.as_slice())
-        .unwrap_or_default();
+    let required = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    let terms = required.map(|required| required.node_selector_terms.as_slice()).unwrap_or_default();
     let name = volume.metadata.name.as_deref().unwrap_or_default();
     terms
         .iter()
         .map(|term| {
             let mut place = Requirements::from_term(term).map_err(|problems| {
-                format!(
-                    "PersistentVolume {name}: spec.nodeAffinity: {}",
-                    problems.join("; ")
-                )
+                format!("PersistentVolume {name}: spec.nodeAffinity: {}", problems.join("; "))
             })?;
             if local {
                 place.retain_keys(|key| key != labels::HOSTNAME);
@@ -154,9 +117,7 @@ fn unbound(snapshot: &Snapshot, name: &NamespacedName, class: Option<&str>) -> R
         })?,
     };
     let Some(object) = snapshot.storage_classes.get(&cluster_key(&class)) else {
-        return Err(format!(
-            "StorageClass {class:?} of PersistentVolumeClaim {name} not found"
-        ));
+        return Err(format!("StorageClass {class:?} of PersistentVolumeClaim {name} not found"));
     };
     if object.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer") {
         return Err(format!(
@@ -190,25 +151,17 @@ fn default_class(snapshot: &Snapshot) -> Option<String> {
     let created = |class: &k8s_openapi::api::storage::v1::StorageClass| {
         class.metadata.creation_timestamp.as_ref().map(|time| time.0)
     };
-    let newest = marked.reduce(|best, next| {
-        if created(next.1) > created(best.1) {
-            next
-        } else {
-            best
-        }
-    });
+    let newest = marked.reduce(|best, next| if created(next.1) > created(best.1) { next } else { best });
     newest.map(|(name, _)| name.name.clone())
 }
 
 fn attach_limits(snapshot: &Snapshot) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut limits = BTreeMap::new();
     for (name, node) in snapshot.csi_nodes.iter() {
-        let drivers = node.spec.drivers.iter().filter_map(|driver| {
-            Some((
-                driver.name.clone(),
-                i64::from(driver.allocatable.as_ref()?.count?),
-            ))
-        });
+        let drivers =
+            node.spec.drivers.iter().filter_map(|driver| {
+                Some((driver.name.clone(), i64::from(driver.allocatable.as_ref()?.count?)))
+            });
         let drivers: BTreeMap<String, i64> = drivers.collect();
         if !drivers.is_empty() {
             limits.insert(name.name.clone(), drivers);

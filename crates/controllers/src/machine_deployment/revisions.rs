@@ -10,7 +10,7 @@ use karpenter_capi_api::names::{annotations, finalizers, labels, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_lifecycle::ledger::{ClaimRef, OwnPause};
 use karpenter_capi_model::name::NamespacedName;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 
 /// Pauses the MachineDeployment and notes what for, in one patch.
@@ -30,21 +30,32 @@ pub(super) async fn pause(
 }
 
 /// Sets a MachineSet's replicas.
-pub(super) async fn scale(context: &Context, set: &str, resource_version: &str, replicas: i64) -> Result<(), Error> {
-    let patch = json!({ "metadata": { "resourceVersion": resource_version }, "spec": { "replicas": replicas } });
-    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
-    let patched = context.capi::<MachineSet>().patch(set, &params, &Patch::Merge(&patch)).await;
-    patched.attempt(|| format!("patch MachineSet {}/{set}", context.scope.namespace)).map(drop)
+pub(super) async fn scale(
+    context: &Context,
+    set: &str,
+    resource_version: &str,
+    replicas: i64,
+) -> Result<(), Error> {
+    let patch =
+        json!({ "metadata": { "resourceVersion": resource_version }, "spec": { "replicas": replicas } });
+    let action = || format!("patch MachineSet {}/{set}", context.scope.namespace);
+    context.merge(&context.capi::<MachineSet>(), set, managers::LEDGER, &patch, action).await.map(drop)
 }
 
 /// Makes the claim that takes another one's place: the same in everything but its Machine.
 pub(super) async fn create_successor(context: &Context, claim: &ClaimRef) -> Result<(), Error> {
-    let Some(predecessor) = context.index.snapshot().node_claim(&claim.name).cloned() else { return Ok(()) };
+    let Some(predecessor) = context.index.snapshot().node_claim(&claim.name).cloned() else {
+        return Ok(());
+    };
     let successor = successor_of(&predecessor, &claim.uid);
     let params = PostParams { field_manager: Some(managers::LEDGER.to_owned()), ..PostParams::default() };
     let created = context.node_claims().create(&params, &successor).await;
     let created = created.attempt(|| format!("create the successor of NodeClaim {}", claim.name))?;
-    tracing::info!(claim = claim.name, successor = created.metadata.name, "a roll-out replaces the claim's Machine");
+    tracing::info!(
+        claim = claim.name,
+        successor = created.metadata.name,
+        "a roll-out replaces the claim's Machine"
+    );
     context.metrics.node_claim_created(&created, "replaced_by_roll_out");
     context.index.assume(created.clone(), Timestamp::now());
     context.changed(crate::watch::Change::Object(created.into()));

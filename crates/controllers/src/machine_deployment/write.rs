@@ -10,7 +10,7 @@ use karpenter_capi_api::names::{annotations, managers};
 use karpenter_capi_lifecycle::claim::finalizer_patch;
 use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, MachineRef, Waiting, Write};
 use karpenter_capi_model::name::NamespacedName;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use kube::core::Resource;
 use serde_json::{Value, json};
 
@@ -25,11 +25,14 @@ pub(super) async fn write(
     match write {
         Write::Bind { machine, claim } => {
             tracing::info!(claim = claim.name, machine = %machine.name, "binding Machine");
-            let annotations = json!({ annotations::NODECLAIM: claim.to_string(), annotations::PRE_TERMINATE_HOOK: "" });
+            let annotations =
+                json!({ annotations::NODECLAIM: claim.to_string(), annotations::PRE_TERMINATE_HOOK: "" });
             patch_machine(context, &machine, managers::HOOK, &annotations).await
         }
         Write::RecordMachine { claim, machine } => record_machine(context, &claim, &machine).await,
-        Write::EndClaim { claim, reason, message } => end_claim(context, name, &claim, reason, &message).await,
+        Write::EndClaim { claim, reason, message } => {
+            end_claim(context, name, &claim, reason, &message).await
+        }
         Write::ExcludeDrain { machine } => {
             // A manager of its own: what belongs to the end of a Machine must not hang on the hook's.
             let annotations = json!({
@@ -58,52 +61,61 @@ pub(super) async fn write(
         Write::ReleaseHook { machine } => {
             tracing::info!(machine = %machine.name, "releasing Machine");
             let annotations = json!({ annotations::PRE_TERMINATE_HOOK: Value::Null });
-            match patch_machine(context, &machine, managers::HOOK, &annotations).await {
-                Err(Error::Request { source, .. }) if is_not_found(&source) => Ok(()),
-                result => result,
-            }
+            patch_machine(context, &machine, managers::HOOK, &annotations).await
         }
-        Write::Pause { resource_version, pause } => revisions::pause(context, name, &resource_version, &pause).await,
+        Write::Pause { resource_version, pause } => {
+            revisions::pause(context, name, &resource_version, &pause).await
+        }
         Write::MarkMachine { machine } => {
-            patch_machine(context, &machine, managers::TERMINATION, &json!({ annotations::DELETE_MACHINE: "" })).await
+            patch_machine(
+                context,
+                &machine,
+                managers::TERMINATION,
+                &json!({ annotations::DELETE_MACHINE: "" }),
+            )
+            .await
         }
         Write::ScaleMachineSet { name: set, resource_version, replicas } => {
             revisions::scale(context, &set, &resource_version, replicas).await
         }
         Write::CreateSuccessor { claim } => revisions::create_successor(context, &claim).await,
         Write::Forget { machine } => {
-            let annotations = json!({ annotations::NODECLAIM: Value::Null, annotations::PRE_TERMINATE_HOOK: Value::Null });
+            let annotations =
+                json!({ annotations::NODECLAIM: Value::Null, annotations::PRE_TERMINATE_HOOK: Value::Null });
             patch_machine(context, &machine, managers::HOOK, &annotations).await
         }
         Write::FinishClaim { claim } => finish_claim(context, &claim).await,
     }
 }
 
-pub(super) async fn patch_deployment(context: &Context, name: &NamespacedName, patch: &Value) -> Result<(), Error> {
-    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
-    let patched = context.capi::<MachineDeployment>().patch(&name.name, &params, &Patch::Merge(patch)).await;
-    patched.attempt(|| format!("patch MachineDeployment {name}")).map(drop)
+/// A MachineDeployment that is gone is seen so in the next step.
+pub(super) async fn patch_deployment(
+    context: &Context,
+    name: &NamespacedName,
+    patch: &Value,
+) -> Result<(), Error> {
+    let action = || format!("patch MachineDeployment {name}");
+    let api = context.capi::<MachineDeployment>();
+    context.merge(&api, &name.name, managers::LEDGER, patch, action).await.map(drop)
 }
 
-async fn patch_machine(context: &Context, machine: &MachineRef, manager: &str, annotations: &Value) -> Result<(), Error> {
+/// A Machine that is gone is seen so in the next step.
+async fn patch_machine(
+    context: &Context,
+    machine: &MachineRef,
+    manager: &str,
+    annotations: &Value,
+) -> Result<(), Error> {
     let metadata = json!({ "resourceVersion": machine.resource_version, "uid": machine.uid, "annotations": annotations });
-    let params = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
-    let patch = Patch::Merge(json!({ "metadata": metadata }));
-    let patched = context.capi::<Machine>().patch(&machine.name.name, &params, &patch).await;
-    patched.attempt(|| format!("patch Machine {}", machine.name)).map(drop)
+    let action = || format!("patch Machine {}", machine.name);
+    let patch = json!({ "metadata": metadata });
+    context.merge(&context.capi::<Machine>(), &machine.name.name, manager, &patch, action).await.map(drop)
 }
 
 async fn record_machine(context: &Context, claim: &ClaimRef, machine: &NamespacedName) -> Result<(), Error> {
     let patch = json!({ "metadata": { "uid": claim.uid, "annotations": { annotations::MACHINE: machine.to_string() } } });
-    let params = PatchParams { field_manager: Some(managers::LEDGER.to_owned()), ..PatchParams::default() };
-    match context.node_claims().patch(&claim.name, &params, &Patch::Merge(&patch)).await {
-        Ok(claim) => {
-            context.index.assume(claim, Timestamp::now());
-            Ok(())
-        }
-        Err(error) if is_not_found(&error) => Ok(()),
-        Err(error) => Err(error).attempt(|| format!("patch NodeClaim {}", claim.name)),
-    }
+    let action = || format!("patch NodeClaim {}", claim.name);
+    context.merge(&context.node_claims(), &claim.name, managers::LEDGER, &patch, action).await.map(drop)
 }
 
 async fn end_claim(
@@ -138,27 +150,32 @@ async fn delete_machine(context: &Context, machine: &MachineRef) -> Result<(), E
 
 /// Takes only our finalizer off, by a patch of the metadata: a whole update would send the immutable spec, too.
 pub(crate) async fn finish_claim(context: &Context, claim: &ClaimRef) -> Result<(), Error> {
-    let Some(present) = context.index.snapshot().node_claim(&claim.name).cloned() else { return Ok(()) };
+    let Some(present) = context.index.snapshot().node_claim(&claim.name).cloned() else {
+        return Ok(());
+    };
     // A claim of that name which came later has another UID.
     if present.metadata.uid.as_deref() != Some(claim.uid.as_str()) {
         return Ok(());
     }
-    let Some(patch) = finalizer_patch(&present, false) else { return Ok(()) };
-    let params = PatchParams { field_manager: Some(managers::TERMINATION.to_owned()), ..PatchParams::default() };
-    match context.node_claims().patch(&claim.name, &params, &Patch::Merge(&patch)).await {
-        Ok(_) => {
-            tracing::info!(claim = claim.name, "NodeClaim is finished");
-            context.metrics.node_claim_terminated(&present);
-            Ok(())
-        }
-        Err(error) if is_not_found(&error) => Ok(()),
-        Err(error) => Err(error).attempt(|| format!("take the finalizer off NodeClaim {}", claim.name)),
+    let Some(patch) = finalizer_patch(&present, false) else {
+        return Ok(());
+    };
+    let action = || format!("take the finalizer off NodeClaim {}", claim.name);
+    let finished =
+        context.merge(&context.node_claims(), &claim.name, managers::TERMINATION, &patch, action).await?;
+    if finished.is_some() {
+        tracing::info!(claim = claim.name, "NodeClaim is finished");
+        context.metrics.node_claim_terminated(&present);
     }
+    Ok(())
 }
 
 /// Says on the claim what it waits for.
 pub(super) async fn tell_waiting(context: &Context, waiting: &Waiting) {
     if let Some(claim) = context.index.snapshot().node_claim(&waiting.claim.name) {
-        context.events.normal(&claim.object_ref(&()), "AwaitingMachineDeployment", waiting.message.clone()).await;
+        context
+            .events
+            .normal(&claim.object_ref(&()), "AwaitingMachineDeployment", waiting.message.clone())
+            .await;
     }
 }

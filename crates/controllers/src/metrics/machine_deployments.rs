@@ -69,12 +69,7 @@ impl Metrics {
 
     /// Ends the series of a MachineDeployment that is gone or no longer ours.
     pub fn forget_machine_deployment(&self, namespace: &str, name: &str) {
-        let MachineDeploymentSeries {
-            replicas,
-            claims,
-            unavailable,
-            foreign: _,
-        } = &self.machine_deployments;
+        let MachineDeploymentSeries { replicas, claims, unavailable, foreign: _ } = &self.machine_deployments;
         for family in [replicas, claims, unavailable] {
             forget(family, |series| {
                 has(series, "namespace", namespace) && has(series, "machine_deployment", name)

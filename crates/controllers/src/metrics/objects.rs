@@ -127,17 +127,10 @@ impl Metrics {
     /// A NodeClaim is gone: its finalizer was taken off. Observes how long that took since its deletion was asked for.
     pub fn node_claim_terminated(&self, claim: &NodeClaim) {
         let pool = label(claim, labels::NODEPOOL);
-        let values = [
-            pool,
-            label(claim, labels::CAPACITY_TYPE),
-            label(claim, labels::TOPOLOGY_ZONE),
-        ];
+        let values = [pool, label(claim, labels::CAPACITY_TYPE), label(claim, labels::TOPOLOGY_ZONE)];
         self.objects.claims_terminated.with_label_values(&values).inc();
         if let Some(seconds) = seconds_since_deletion(claim, Timestamp::now()) {
-            self.objects
-                .claims_termination
-                .with_label_values(&[pool])
-                .observe(seconds);
+            self.objects.claims_termination.with_label_values(&[pool]).observe(seconds);
         }
     }
 
@@ -159,10 +152,7 @@ impl Metrics {
         let values = [pool, label(node, labels::TOPOLOGY_ZONE)];
         self.objects.nodes_terminated.with_label_values(&values).inc();
         if let Some(seconds) = seconds_since_deletion(node, Timestamp::now()) {
-            self.objects
-                .nodes_termination
-                .with_label_values(&[pool])
-                .observe(seconds);
+            self.objects.nodes_termination.with_label_values(&[pool]).observe(seconds);
         }
     }
 
@@ -180,16 +170,12 @@ impl Metrics {
 
 fn label<'a>(object: &'a impl Resource, key: &str) -> &'a str {
     let labels = object.meta().labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(key))
-        .map_or("", String::as_str)
+    labels.and_then(|labels| labels.get(key)).map_or("", String::as_str)
 }
 
 fn annotation<'a>(object: &'a impl Resource, key: &str) -> &'a str {
     let annotations = object.meta().annotations.as_ref();
-    annotations
-        .and_then(|all| all.get(key))
-        .map_or("", String::as_str)
+    annotations.and_then(|all| all.get(key)).map_or("", String::as_str)
 }
 
 /// Upstream's word for what a `terminationGracePeriod` means: none waits for the pods (`graceful`), a positive one for so long

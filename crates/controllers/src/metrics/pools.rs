@@ -53,9 +53,7 @@ fn replace<'a>(family: &GaugeVec, node_pool: &str, values: impl IntoIterator<Ite
     let values: Vec<_> = values.into_iter().collect();
     forget(family, |series| {
         has(series, "nodepool", node_pool)
-            && !values
-                .iter()
-                .any(|(resource, _)| has(series, "resource_type", resource))
+            && !values.iter().any(|(resource, _)| has(series, "resource_type", resource))
     });
     for (resource, value) in values {
         family.with_label_values(&[resource, node_pool]).set(value);

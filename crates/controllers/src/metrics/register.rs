@@ -30,9 +30,7 @@ pub(super) struct Register<'a> {
 
 impl<'a> Register<'a> {
     pub(super) fn new(registry: &'a Registry) -> Self {
-        Self {
-            registry: Some(registry),
-        }
+        Self { registry: Some(registry) }
     }
 
     pub(super) fn unregistered() -> Self {
@@ -77,10 +75,7 @@ impl<'a> Register<'a> {
 
 /// Whether a series carries `label` with `value`.
 pub(super) fn has(series: &Metric, label: &str, value: &str) -> bool {
-    series
-        .get_label()
-        .iter()
-        .any(|pair| pair.name() == label && pair.value() == value)
+    series.get_label().iter().any(|pair| pair.name() == label && pair.value() == value)
 }
 
 /// Ends every series of `family` that `ends` says yes to.
@@ -91,11 +86,8 @@ where
 {
     for collected in family.collect() {
         for series in collected.get_metric().iter().filter(|series| ends(series)) {
-            let labels: HashMap<&str, &str> = series
-                .get_label()
-                .iter()
-                .map(|pair| (pair.name(), pair.value()))
-                .collect();
+            let labels: HashMap<&str, &str> =
+                series.get_label().iter().map(|pair| (pair.name(), pair.value())).collect();
             // It fails only if somebody else has ended the same series meanwhile.
             let _ = family.remove(&labels);
         }
@@ -103,10 +95,7 @@ where
 }
 
 /// A count as a gauge's value; exact up to 2⁵³.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "gauges are floats by the format; counts stay far below 2^53"
-)]
+#[expect(clippy::cast_precision_loss, reason = "gauges are floats by the format; counts stay far below 2^53")]
 pub(super) fn count(number: usize) -> f64 {
     number as f64
 }

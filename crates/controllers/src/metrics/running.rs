@@ -85,26 +85,17 @@ impl Metrics {
         if result == "error" {
             errors.inc();
         }
-        series
-            .reconcile_time
-            .with_label_values(&[controller])
-            .observe(took.as_secs_f64());
+        series.reconcile_time.with_label_values(&[controller]).observe(took.as_secs_f64());
     }
 
     /// How many objects' last reconcile failed. Unlike a counter's rate it doesn't fall while the tries become rarer.
     pub fn reconcile_failing(&self, controller: &str, objects: usize) {
-        self.running
-            .failing
-            .with_label_values(&[controller])
-            .set(count(objects));
+        self.running.failing.with_label_values(&[controller]).set(count(objects));
     }
 
     /// How many keys wait in a work queue.
     pub fn queue_depth(&self, name: &str, depth: usize) {
-        self.running
-            .queue_depth
-            .with_label_values(&[name])
-            .set(count(depth));
+        self.running.queue_depth.with_label_values(&[name]).set(count(depth));
     }
 
     /// A watch of a kind, or its list, failed. It counts as failing until [`Metrics::watch_recovered`].

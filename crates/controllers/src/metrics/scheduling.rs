@@ -102,14 +102,8 @@ impl Metrics {
     /// A simulation has ended: how long it took, and how many pods found no place.
     pub fn scheduling_finished(&self, controller: &str, took: Duration, unschedulable: usize) {
         let series = &self.scheduling;
-        series
-            .duration
-            .with_label_values(&[controller])
-            .observe(took.as_secs_f64());
-        series
-            .unschedulable
-            .with_label_values(&[controller])
-            .set(count(unschedulable));
+        series.duration.with_label_values(&[controller]).observe(took.as_secs_f64());
+        series.unschedulable.with_label_values(&[controller]).set(count(unschedulable));
     }
 
     /// How many pods are passed over, since they say something that can't be understood.

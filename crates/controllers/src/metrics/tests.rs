@@ -20,109 +20,39 @@ const HISTOGRAM: MetricType = MetricType::HISTOGRAM;
 /// Upstream Karpenter's and controller-runtime's names, types and labels, then ours. Upstream has
 /// `karpenter_nodes_termination_duration_seconds` as a summary.
 const TABLE: &[(&str, MetricType, &[&str])] = &[
-    (
-        "karpenter_build_info",
-        GAUGE,
-        &["version", "goversion", "goarch", "commit"],
-    ),
+    ("karpenter_build_info", GAUGE, &["version", "goversion", "goarch", "commit"]),
     ("karpenter_cluster_state_node_count", GAUGE, &[]),
     ("karpenter_cluster_state_synced", GAUGE, &[]),
     ("karpenter_cluster_state_unsynced_time_seconds", GAUGE, &[]),
-    (
-        "karpenter_nodeclaims_created_total",
-        COUNTER,
-        &["reason", "nodepool", "min_values_relaxed"],
-    ),
+    ("karpenter_nodeclaims_created_total", COUNTER, &["reason", "nodepool", "min_values_relaxed"]),
     (
         "karpenter_nodeclaims_disrupted_total",
         COUNTER,
-        &[
-            "reason",
-            "nodepool",
-            "capacity_type",
-            "consolidation_policy",
-            "termination_mode",
-        ],
+        &["reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"],
     ),
-    (
-        "karpenter_nodeclaims_terminated_total",
-        COUNTER,
-        &["nodepool", "capacity_type", "zone"],
-    ),
-    (
-        "karpenter_nodeclaims_termination_duration_seconds",
-        HISTOGRAM,
-        &["nodepool"],
-    ),
+    ("karpenter_nodeclaims_terminated_total", COUNTER, &["nodepool", "capacity_type", "zone"]),
+    ("karpenter_nodeclaims_termination_duration_seconds", HISTOGRAM, &["nodepool"]),
     ("karpenter_nodepools_limit", GAUGE, &["resource_type", "nodepool"]),
     ("karpenter_nodepools_usage", GAUGE, &["resource_type", "nodepool"]),
     ("karpenter_nodes_created_total", COUNTER, &["nodepool", "zone"]),
     ("karpenter_nodes_drained_total", COUNTER, &["nodepool"]),
     ("karpenter_nodes_terminated_total", COUNTER, &["nodepool", "zone"]),
-    (
-        "karpenter_nodes_termination_duration_seconds",
-        HISTOGRAM,
-        &["nodepool"],
-    ),
+    ("karpenter_nodes_termination_duration_seconds", HISTOGRAM, &["nodepool"]),
     ("karpenter_pods_drained_total", COUNTER, &["reason"]),
     ("karpenter_pods_eviction_requests_total", COUNTER, &["code"]),
-    (
-        "karpenter_pods_scheduling_decision_duration_seconds",
-        HISTOGRAM,
-        &[],
-    ),
+    ("karpenter_pods_scheduling_decision_duration_seconds", HISTOGRAM, &[]),
     ("karpenter_scheduler_ignored_pods_count", GAUGE, &[]),
-    (
-        "karpenter_scheduler_queue_depth",
-        GAUGE,
-        &["controller", "scheduling_id"],
-    ),
-    (
-        "karpenter_scheduler_scheduling_duration_seconds",
-        HISTOGRAM,
-        &["controller"],
-    ),
-    (
-        "karpenter_scheduler_unfinished_work_seconds",
-        GAUGE,
-        &["controller", "scheduling_id"],
-    ),
-    (
-        "karpenter_scheduler_unschedulable_pods_count",
-        GAUGE,
-        &["controller"],
-    ),
-    (
-        "controller_runtime_reconcile_errors_total",
-        COUNTER,
-        &["controller"],
-    ),
-    (
-        "controller_runtime_reconcile_time_seconds",
-        HISTOGRAM,
-        &["controller"],
-    ),
-    (
-        "controller_runtime_reconcile_total",
-        COUNTER,
-        &["controller", "result"],
-    ),
+    ("karpenter_scheduler_queue_depth", GAUGE, &["controller", "scheduling_id"]),
+    ("karpenter_scheduler_scheduling_duration_seconds", HISTOGRAM, &["controller"]),
+    ("karpenter_scheduler_unfinished_work_seconds", GAUGE, &["controller", "scheduling_id"]),
+    ("karpenter_scheduler_unschedulable_pods_count", GAUGE, &["controller"]),
+    ("controller_runtime_reconcile_errors_total", COUNTER, &["controller"]),
+    ("controller_runtime_reconcile_time_seconds", HISTOGRAM, &["controller"]),
+    ("controller_runtime_reconcile_total", COUNTER, &["controller", "result"]),
     ("workqueue_depth", GAUGE, &["name"]),
-    (
-        "karpenter_capi_machine_deployment_claims",
-        GAUGE,
-        &["namespace", "machine_deployment"],
-    ),
-    (
-        "karpenter_capi_machine_deployment_replicas",
-        GAUGE,
-        &["namespace", "machine_deployment"],
-    ),
-    (
-        "karpenter_capi_machine_deployment_unavailable",
-        GAUGE,
-        &["namespace", "machine_deployment", "reason"],
-    ),
+    ("karpenter_capi_machine_deployment_claims", GAUGE, &["namespace", "machine_deployment"]),
+    ("karpenter_capi_machine_deployment_replicas", GAUGE, &["namespace", "machine_deployment"]),
+    ("karpenter_capi_machine_deployment_unavailable", GAUGE, &["namespace", "machine_deployment", "reason"]),
     ("karpenter_capi_reconcile_failing", GAUGE, &["controller"]),
     ("karpenter_capi_watch_errors_total", COUNTER, &["kind"]),
     ("karpenter_capi_watch_failing", GAUGE, &["kind"]),
@@ -209,10 +139,7 @@ fn value(registry: &Registry, name: &str, labels: &[(&str, &str)]) -> Option<f64
         .iter()
         .filter(|series| labels.iter().all(|(label, value)| has(series, label, value)));
     let series = found.next()?;
-    assert!(
-        found.next().is_none(),
-        "{name} has several series with {labels:?}"
-    );
+    assert!(found.next().is_none(), "{name} has several series with {labels:?}");
     Some(match family.get_field_type() {
         MetricType::COUNTER => series.get_counter().get_value(),
         MetricType::GAUGE => series.get_gauge().get_value(),
@@ -222,11 +149,7 @@ fn value(registry: &Registry, name: &str, labels: &[(&str, &str)]) -> Option<f64
 }
 
 fn series_count(registry: &Registry) -> usize {
-    registry
-        .gather()
-        .iter()
-        .map(|family| family.get_metric().len())
-        .sum()
+    registry.gather().iter().map(|family| family.get_metric().len()).sum()
 }
 
 #[test]
@@ -242,7 +165,7 @@ fn names_types_and_labels_are_those_of_the_table() {
         let family = gathered.iter().find(|family| family.name() == *name).unwrap();
         assert_eq!(family.get_field_type(), *kind, "{name}");
         let series = family.get_metric().first().unwrap();
-        let names: BTreeSet<_> = series.get_label().iter().map(|pair| pair.name()).collect();
+        let names: BTreeSet<_> = series.get_label().iter().map(prometheus::proto::LabelPair::name).collect();
         assert_eq!(names, labels.iter().copied().collect(), "{name}");
     }
 }
@@ -267,10 +190,7 @@ fn buckets_are_upstreams() {
     let family = family(&registry, "karpenter_nodes_termination_duration_seconds").unwrap();
     let histogram = family.get_metric()[0].get_histogram();
     let below = |bound: f64| {
-        let bucket = histogram
-            .get_bucket()
-            .iter()
-            .find(|bucket| bucket.upper_bound() >= bound);
+        let bucket = histogram.get_bucket().iter().find(|bucket| bucket.upper_bound() >= bound);
         bucket.unwrap().cumulative_count()
     };
     assert_eq!((below(25.0), below(40.0)), (0, 1));
@@ -285,55 +205,34 @@ fn labels_come_from_the_object() {
     assert_eq!(
         seen(
             "karpenter_nodeclaims_created_total",
-            &[
-                ("reason", "provisioned"),
-                ("nodepool", "default"),
-                ("min_values_relaxed", "true")
-            ]
+            &[("reason", "provisioned"), ("nodepool", "default"), ("min_values_relaxed", "true")]
         ),
         Some(1.0)
     );
     assert_eq!(
         seen(
             "karpenter_nodeclaims_terminated_total",
-            &[
-                ("nodepool", "default"),
-                ("capacity_type", "spot"),
-                ("zone", "zone-a")
-            ]
+            &[("nodepool", "default"), ("capacity_type", "spot"), ("zone", "zone-a")]
         ),
         Some(1.0)
     );
     assert_eq!(
-        seen(
-            "karpenter_nodes_terminated_total",
-            &[("nodepool", "default"), ("zone", "zone-a")]
-        ),
+        seen("karpenter_nodes_terminated_total", &[("nodepool", "default"), ("zone", "zone-a")]),
         Some(1.0)
     );
 }
 
 #[test]
 fn the_grace_period_gives_the_termination_mode() {
-    for (period, mode) in [
-        (None, "graceful"),
-        (Some("1h"), "eventual"),
-        (Some("0s"), "forceful"),
-    ] {
+    for (period, mode) in [(None, "graceful"), (Some("1h"), "eventual"), (Some("0s"), "forceful")] {
         let registry = Registry::new();
         let metrics = Metrics::new(&registry).unwrap();
         let mut claim = claim("default");
         claim.spec.termination_grace_period = period.map(Into::into);
         metrics.node_claim_disrupted(&claim, "expired", "WhenEmpty");
-        let labels = [
-            ("termination_mode", mode),
-            ("consolidation_policy", "WhenEmpty"),
-            ("capacity_type", "spot"),
-        ];
-        assert_eq!(
-            value(&registry, "karpenter_nodeclaims_disrupted_total", &labels),
-            Some(1.0)
-        );
+        let labels =
+            [("termination_mode", mode), ("consolidation_policy", "WhenEmpty"), ("capacity_type", "spot")];
+        assert_eq!(value(&registry, "karpenter_nodeclaims_disrupted_total", &labels), Some(1.0));
     }
 }
 
@@ -352,10 +251,7 @@ fn series_of_objects_that_come_and_go_do_not_pile_up() {
         metrics.forget_machine_deployment("capi", &name);
     }
     assert_eq!(series_count(&registry), before);
-    assert_eq!(
-        value(&registry, "karpenter_nodepools_limit", &[("nodepool", "stays")]),
-        Some(100.0)
-    );
+    assert_eq!(value(&registry, "karpenter_nodepools_limit", &[("nodepool", "stays")]), Some(100.0));
 }
 
 #[test]
@@ -366,20 +262,13 @@ fn a_limit_that_is_taken_away_ends() {
     metrics.node_pool_resources("b", [("cpu", 1.0)], [("memory", 30.0)]);
     metrics.node_pool_resources("a", [("cpu", 2.0)], [("cpu", 11.0)]);
     let limit = |pool, resource| {
-        value(
-            &registry,
-            "karpenter_nodepools_limit",
-            &[("nodepool", pool), ("resource_type", resource)],
-        )
+        value(&registry, "karpenter_nodepools_limit", &[("nodepool", pool), ("resource_type", resource)])
     };
     assert_eq!(
         (limit("a", "cpu"), limit("a", "memory"), limit("b", "memory")),
         (Some(11.0), None, Some(30.0))
     );
-    assert_eq!(
-        value(&registry, "karpenter_nodepools_usage", &[("nodepool", "a")]),
-        Some(2.0)
-    );
+    assert_eq!(value(&registry, "karpenter_nodepools_usage", &[("nodepool", "a")]), Some(2.0));
 }
 
 #[test]
@@ -387,13 +276,7 @@ fn a_machine_deployment_has_one_reason_at_a_time() {
     let registry = Registry::new();
     let metrics = Metrics::new(&registry).unwrap();
     let name = "karpenter_capi_machine_deployment_unavailable";
-    let reason = |reason| {
-        value(
-            &registry,
-            name,
-            &[("reason", reason), ("machine_deployment", "small")],
-        )
-    };
+    let reason = |reason| value(&registry, name, &[("reason", reason), ("machine_deployment", "small")]);
     metrics.machine_deployment_unavailable("capi", "other", Some("Paused"));
     metrics.machine_deployment_unavailable("capi", "small", Some("MaxSize"));
     assert_eq!((reason("MaxSize"), reason("Paused")), (Some(1.0), None));
@@ -401,10 +284,7 @@ fn a_machine_deployment_has_one_reason_at_a_time() {
     assert_eq!((reason("MaxSize"), reason("Paused")), (None, Some(1.0)));
     metrics.machine_deployment_unavailable("capi", "small", None);
     assert_eq!((reason("MaxSize"), reason("Paused")), (None, None));
-    assert_eq!(
-        value(&registry, name, &[("machine_deployment", "other")]),
-        Some(1.0)
-    );
+    assert_eq!(value(&registry, name, &[("machine_deployment", "other")]), Some(1.0));
 }
 
 #[test]
@@ -413,36 +293,16 @@ fn a_lasting_failure_keeps_its_gauge_up_however_rarely_it_is_tried() {
     let metrics = Metrics::new(&registry).unwrap();
     let kind = [("kind", "Machine")];
     metrics.watch_recovered("Machine");
-    assert_eq!(
-        value(&registry, "karpenter_capi_watch_errors_total", &kind),
-        Some(0.0)
-    );
+    assert_eq!(value(&registry, "karpenter_capi_watch_errors_total", &kind), Some(0.0));
     metrics.watch_failed("Machine");
     metrics.reconcile_failing("node", 3);
     assert_eq!(value(&registry, "karpenter_capi_watch_failing", &kind), Some(1.0));
-    assert_eq!(
-        value(
-            &registry,
-            "karpenter_capi_reconcile_failing",
-            &[("controller", "node")]
-        ),
-        Some(3.0)
-    );
+    assert_eq!(value(&registry, "karpenter_capi_reconcile_failing", &[("controller", "node")]), Some(3.0));
     metrics.watch_recovered("Machine");
     metrics.reconcile_failing("node", 0);
     assert_eq!(value(&registry, "karpenter_capi_watch_failing", &kind), Some(0.0));
-    assert_eq!(
-        value(&registry, "karpenter_capi_watch_errors_total", &kind),
-        Some(1.0)
-    );
-    assert_eq!(
-        value(
-            &registry,
-            "karpenter_capi_reconcile_failing",
-            &[("controller", "node")]
-        ),
-        Some(0.0)
-    );
+    assert_eq!(value(&registry, "karpenter_capi_watch_errors_total", &kind), Some(1.0));
+    assert_eq!(value(&registry, "karpenter_capi_reconcile_failing", &[("controller", "node")]), Some(0.0));
 }
 
 #[test]
@@ -450,27 +310,11 @@ fn errors_count_as_reconciles_too() {
     let registry = Registry::new();
     let metrics = Metrics::new(&registry).unwrap();
     metrics.reconciled("node", "success", Duration::ZERO);
-    assert_eq!(
-        value(&registry, "controller_runtime_reconcile_errors_total", &[]),
-        Some(0.0)
-    );
+    assert_eq!(value(&registry, "controller_runtime_reconcile_errors_total", &[]), Some(0.0));
     metrics.reconciled("node", "error", Duration::ZERO);
-    assert_eq!(
-        value(&registry, "controller_runtime_reconcile_errors_total", &[]),
-        Some(1.0)
-    );
-    assert_eq!(
-        value(
-            &registry,
-            "controller_runtime_reconcile_total",
-            &[("result", "error")]
-        ),
-        Some(1.0)
-    );
-    assert_eq!(
-        value(&registry, "controller_runtime_reconcile_time_seconds", &[]),
-        Some(2.0)
-    );
+    assert_eq!(value(&registry, "controller_runtime_reconcile_errors_total", &[]), Some(1.0));
+    assert_eq!(value(&registry, "controller_runtime_reconcile_total", &[("result", "error")]), Some(1.0));
+    assert_eq!(value(&registry, "controller_runtime_reconcile_time_seconds", &[]), Some(2.0));
 }
 
 #[test]
@@ -478,16 +322,8 @@ fn gauges_that_mirror_objects_can_be_hidden() {
     let registry = Registry::new();
     let metrics = Metrics::with_state_series(&registry, StateSeries::Hidden).unwrap();
     let _run = exercise(&metrics, "default", "small", "1");
-    let names: BTreeSet<_> = registry
-        .gather()
-        .iter()
-        .map(|family| family.name().to_owned())
-        .collect();
-    assert!(
-        !names
-            .iter()
-            .any(|name| name.contains("nodepools_") || name.contains("machine_deployment_"))
-    );
+    let names: BTreeSet<_> = registry.gather().iter().map(|family| family.name().to_owned()).collect();
+    assert!(!names.iter().any(|name| name.contains("nodepools_") || name.contains("machine_deployment_")));
     assert!(names.contains("karpenter_nodeclaims_created_total"));
 }
 

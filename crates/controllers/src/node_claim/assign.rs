@@ -1,13 +1,10 @@
 //! Claims that people make by hand get their MachineDeployment here.
 
 use crate::context::{Context, name};
-use crate::error::{Attempt, is_not_found};
 use crate::queue::Outcome;
-use jiff::Timestamp;
 use karpenter_capi_api::names::{annotations, labels, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_lifecycle::assign::assign as decide;
-use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,12 +14,7 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// Assigns the claim once and for all, or ends it, saying why nothing serves.
 pub(super) async fn assign(context: &Context, claim: &NodeClaim) -> Outcome {
-    let Some(class) = context
-        .index
-        .snapshot()
-        .node_class(&claim.spec.node_class_ref.name)
-        .cloned()
-    else {
+    let Some(class) = context.index.snapshot().node_class(&claim.spec.node_class_ref.name).cloned() else {
         tracing::warn!(
             claim = name(claim),
             class = claim.spec.node_class_ref.name,
@@ -33,11 +25,7 @@ pub(super) async fn assign(context: &Context, claim: &NodeClaim) -> Outcome {
     let entries = crate::catalog::of_class(context, &class).unwrap_or_default();
     let types: Vec<_> = entries.iter().map(|entry| entry.instance_type.clone()).collect();
     let of_nodes = entries.iter().flat_map(|entry| entry.labels.keys().cloned());
-    let well_known = labels::WELL_KNOWN
-        .iter()
-        .map(|key| (*key).to_owned())
-        .chain(of_nodes)
-        .collect();
+    let well_known = labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).chain(of_nodes).collect();
     let uid = claim.metadata.uid.as_deref().unwrap_or_default();
     let assignment = match decide(claim, &types, &well_known) {
         Ok(assignment) => assignment,
@@ -70,22 +58,13 @@ pub(super) async fn assign(context: &Context, claim: &NodeClaim) -> Outcome {
         "labels": promised,
         "annotations": { annotations::MACHINE_DEPLOYMENT: entry.name.to_string() },
     } });
-    let params = PatchParams {
-        field_manager: Some(managers::NODECLAIM.to_owned()),
-        ..PatchParams::default()
-    };
-    match context
-        .node_claims()
-        .patch(&name(claim), &params, &Patch::Merge(&patch))
-        .await
-    {
-        Ok(patched) => {
-            tracing::info!(claim = name(claim), machine_deployment = %entry.name, "assigned NodeClaim");
-            context.index.assume(patched, Timestamp::now());
-            context.queues.machine_deployments.add(entry.name.clone());
-            Ok(Some(Duration::from_secs(1)))
-        }
-        Err(error) if is_not_found(&error) => Ok(None),
-        Err(error) => Err(error).attempt(|| format!("assign NodeClaim {}", name(claim))),
+    let action = || format!("assign NodeClaim {}", name(claim));
+    let assigned =
+        context.merge(&context.node_claims(), &name(claim), managers::NODECLAIM, &patch, action).await?;
+    if assigned.is_none() {
+        return Ok(None);
     }
+    tracing::info!(claim = name(claim), machine_deployment = %entry.name, "assigned NodeClaim");
+    context.queues.machine_deployments.add(entry.name.clone());
+    Ok(Some(Duration::from_secs(1)))
 }

@@ -34,10 +34,7 @@ pub(crate) struct Evictions(Mutex<HashMap<(By, String), (u32, Timestamp)>>);
 
 impl Evictions {
     fn is_due(&self, by: By, pod: &PodRef, now: Timestamp) -> bool {
-        self.0
-            .lock()
-            .get(&(by, pod.uid.clone()))
-            .is_none_or(|(_, at)| now >= *at)
+        self.0.lock().get(&(by, pod.uid.clone())).is_none_or(|(_, at)| now >= *at)
     }
 
     fn asked(&self, by: By, pod: &PodRef, now: Timestamp) {
@@ -70,13 +67,8 @@ impl Evictions {
         now: Timestamp,
     ) -> Option<SignedDuration> {
         let all = self.0.lock();
-        let times = pods
-            .into_iter()
-            .filter_map(|pod| all.get(&(By::Eviction, pod.uid.clone())));
-        times
-            .map(|(_, at)| at.duration_since(now))
-            .filter(SignedDuration::is_positive)
-            .min()
+        let times = pods.into_iter().filter_map(|pod| all.get(&(By::Eviction, pod.uid.clone())));
+        times.map(|(_, at)| at.duration_since(now)).filter(SignedDuration::is_positive).min()
     }
 }
 
@@ -89,10 +81,7 @@ pub(super) async fn evict(
     now: Timestamp,
 ) -> Result<(Vec<String>, Option<SignedDuration>), Error> {
     let due = |pod: &&PodRef| context.evictions.is_due(By::Eviction, pod, now);
-    let deletions = drain
-        .delete
-        .iter()
-        .filter(|(pod, _)| context.evictions.is_due(By::Deletion, pod, now));
+    let deletions = drain.delete.iter().filter(|(pod, _)| context.evictions.is_due(By::Deletion, pod, now));
     for (pod, grace) in deletions {
         delete(context, pod, *grace, deadline, now).await?;
         context.metrics.pod_drained(reason(claim));
@@ -128,43 +117,30 @@ pub(super) async fn evict(
 
 /// In upstream's words: why the claim was disrupted, else that it was deleted.
 fn reason(claim: &NodeClaim) -> &str {
-    let all = claim
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let told =
         condition::find(all, conditions::DISRUPTION_REASON).filter(|told| told.status == condition::TRUE);
-    told.map_or("Forceful Termination", |told| {
-        if told.message.is_empty() {
-            &told.reason
-        } else {
-            &told.message
-        }
-    })
+    told.map_or(
+        "Forceful Termination",
+        |told| {
+            if told.message.is_empty() { &told.reason } else { &told.message }
+        },
+    )
 }
 
 /// Returns the API server's words where it refuses, each of which may pass: a budget (429), two budgets over one pod (500), a
 /// namespace that ends (403).
 async fn evict_one(context: &Context, pod: &PodRef, why: &str) -> Result<Option<String>, Error> {
     let pods: Api<Pod> = Api::namespaced(context.workload.clone(), &pod.namespace);
-    let delete_options = Some(DeleteParams {
-        preconditions: Some(unchanged(pod)),
-        ..DeleteParams::default()
-    });
-    let params = EvictParams {
-        delete_options,
-        ..EvictParams::default()
-    };
+    let delete_options =
+        Some(DeleteParams { preconditions: Some(unchanged(pod)), ..DeleteParams::default() });
+    let params = EvictParams { delete_options, ..EvictParams::default() };
     match pods.evict(&pod.name, &params).await {
         Ok(_) => {
             context.metrics.eviction_requested(200);
             context.metrics.pod_drained(why);
             tracing::info!(%pod, "evicted pod");
-            context
-                .events
-                .normal(&pod_reference(pod), "Evicted", format!("Evicted pod: {why}"))
-                .await;
+            context.events.normal(&pod_reference(pod), "Evicted", format!("Evicted pod: {why}")).await;
             Ok(None)
         }
         Err(kube::Error::Api(status)) => {
@@ -210,18 +186,12 @@ async fn delete(
     let message = format!(
         "Deleting the pod to accommodate the terminationTime {deadline} of the node. The pod was granted {grace} seconds of grace-period. This bypasses the PDB of the pod and the do-not-disrupt annotation."
     );
-    context
-        .events
-        .normal(&pod_reference(pod), "Disrupted", message)
-        .await;
+    context.events.normal(&pod_reference(pod), "Disrupted", message).await;
     Ok(())
 }
 
 fn unchanged(pod: &PodRef) -> Preconditions {
-    Preconditions {
-        uid: Some(pod.uid.clone()),
-        resource_version: None,
-    }
+    Preconditions { uid: Some(pod.uid.clone()), resource_version: None }
 }
 
 fn pod_reference(pod: &PodRef) -> ObjectReference {
@@ -240,11 +210,7 @@ mod tests {
     use super::*;
 
     fn pod(uid: &str) -> PodRef {
-        PodRef {
-            namespace: "default".to_owned(),
-            name: uid.to_owned(),
-            uid: uid.to_owned(),
-        }
+        PodRef { namespace: "default".to_owned(), name: uid.to_owned(), uid: uid.to_owned() }
     }
 
     fn at(milliseconds: i64) -> Timestamp {
@@ -264,13 +230,7 @@ mod tests {
             Some(SignedDuration::from_millis(200))
         );
         (0..20).for_each(|_| evictions.refused(&pod("a"), at(1000)));
-        assert_eq!(
-            evictions.next_due(&[pod("a")], at(1000)),
-            Some(SignedDuration::from_secs(10))
-        );
-        assert!(
-            evictions.is_due(By::Deletion, &pod("a"), at(1000)),
-            "the deadline waits for no back-off"
-        );
+        assert_eq!(evictions.next_due(&[pod("a")], at(1000)), Some(SignedDuration::from_secs(10)));
+        assert!(evictions.is_due(By::Deletion, &pod("a"), at(1000)), "the deadline waits for no back-off");
     }
 }

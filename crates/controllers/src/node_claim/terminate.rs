@@ -3,7 +3,7 @@
 use super::evict::evict;
 use super::{machine_of, nodes_of, wait, write_status};
 use crate::context::Context;
-use crate::error::{Attempt, Error, is_not_found};
+use crate::error::Error;
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -17,19 +17,14 @@ use karpenter_capi_lifecycle::claim::{
 use karpenter_capi_lifecycle::drain::{Budgets, DrainRules, UnreadableRule};
 use karpenter_capi_lifecycle::ledger::{ClaimRef, assigned};
 use karpenter_capi_model::name::NamespacedName;
-use kube::api::{Patch, PatchParams};
 use kube::core::Resource;
 use serde_json::json;
 use std::sync::Arc;
 
 /// Follows a claim with a deletionTimestamp.
 pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
-    let has_finalizer = claim
-        .metadata
-        .finalizers
-        .iter()
-        .flatten()
-        .any(|finalizer| finalizer == finalizers::TERMINATION);
+    let has_finalizer =
+        claim.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
     if !has_finalizer {
         return Ok(None);
     }
@@ -41,10 +36,7 @@ pub(super) async fn terminate(context: &Context, claim: &NodeClaim) -> Outcome {
     let node = node_of(context, claim, machine.as_deref());
     let snapshot = context.index.snapshot();
     let now = Timestamp::now();
-    let pods = node
-        .as_deref()
-        .map(|node| pods_on(&snapshot, node))
-        .unwrap_or_default();
+    let pods = node.as_deref().map(|node| pods_on(&snapshot, node)).unwrap_or_default();
     let rules = drain_rules(context, &snapshot, machine.as_deref());
     let attachments = match (node.as_deref(), &rules) {
         (Some(node), Ok(rules)) => attachments(&snapshot, node, &pods, rules, now),
@@ -82,11 +74,7 @@ async fn apply(
     let drained_before = is_drained(claim);
     write_status(context, claim, termination.status).await?;
     if let Some(change) = &termination.node {
-        match crate::node::patch(context, change).await {
-            Ok(_) => {}
-            Err(error) if is_not_found(&error) => {}
-            Err(error) => return Err(error).attempt(|| format!("patch Node {}", change.node)),
-        }
+        crate::node::write(context, change, "taint").await?;
         // The ledger looks at the Node as well, and nobody else tells it.
         if let Some(deployment) = assigned(claim) {
             context.queues.machine_deployments.add(deployment);
@@ -134,15 +122,9 @@ async fn tell(context: &Context, claim: &NodeClaim, node: Option<&Node>, notices
     for about in about {
         for notice in &notices {
             if notice.warning {
-                context
-                    .events
-                    .warning(&about, notice.reason, notice.message.clone())
-                    .await;
+                context.events.warning(&about, notice.reason, notice.message.clone()).await;
             } else {
-                context
-                    .events
-                    .normal(&about, notice.reason, notice.message.clone())
-                    .await;
+                context.events.normal(&about, notice.reason, notice.message.clone()).await;
             }
         }
     }
@@ -161,38 +143,23 @@ fn drain_rules(
 
 /// Whether the claim's end was seen before.
 fn is_known(claim: &NodeClaim) -> bool {
-    let all = claim
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     karpenter_capi_api::condition::find(all, conditions::DRAINED).is_some()
 }
 
 fn written_deadline(claim: &NodeClaim) -> Option<Timestamp> {
-    claim
-        .metadata
-        .annotations
-        .as_ref()?
-        .get(annotations::NODECLAIM_TERMINATION_TIMESTAMP)?
-        .parse()
-        .ok()
+    claim.metadata.annotations.as_ref()?.get(annotations::NODECLAIM_TERMINATION_TIMESTAMP)?.parse().ok()
 }
 
 fn is_drained(claim: &NodeClaim) -> bool {
-    let all = claim
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     karpenter_capi_api::condition::is_true(all, conditions::DRAINED)
 }
 
 /// The Node: by the Machine's word, which also holds before the claim was registered, else by provider ID.
 fn node_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> Option<Arc<Node>> {
-    let by_machine = machine
-        .and_then(Machine::node_name)
-        .and_then(|name| context.index.snapshot().node(name).cloned());
+    let by_machine =
+        machine.and_then(Machine::node_name).and_then(|name| context.index.snapshot().node(name).cloned());
     by_machine.or_else(|| nodes_of(context, claim, machine).into_iter().next())
 }
 
@@ -200,12 +167,7 @@ fn pods_on<'a>(snapshot: &'a Snapshot, node: &Node) -> Vec<&'a Pod> {
     let on_node = |pod: &&Pod| {
         pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()) == node.metadata.name.as_ref()
     };
-    snapshot
-        .pods
-        .values()
-        .map(|pod| &pod.object)
-        .filter(on_node)
-        .collect()
+    snapshot.pods.values().map(|pod| &pod.object).filter(on_node).collect()
 }
 
 fn attachments(
@@ -235,13 +197,7 @@ fn volumes_of(snapshot: &Snapshot, pod: &Pod) -> Vec<String> {
     let claims = volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref());
     let bound = claims.filter_map(|source| {
         let key = NamespacedName::new(namespace.clone(), source.claim_name.clone());
-        snapshot
-            .persistent_volume_claims
-            .get(&key)?
-            .spec
-            .as_ref()?
-            .volume_name
-            .clone()
+        snapshot.persistent_volume_claims.get(&key)?.spec.as_ref()?.volume_name.clone()
     });
     bound.collect()
 }
@@ -252,17 +208,8 @@ async fn write_deadline(context: &Context, claim: &NodeClaim, deadline: Timestam
         "uid": claim.metadata.uid,
         "annotations": { annotations::NODECLAIM_TERMINATION_TIMESTAMP: deadline.to_string() },
     } });
-    let params = PatchParams {
-        field_manager: Some(managers::TERMINATION.to_owned()),
-        ..PatchParams::default()
-    };
-    let patched = context
-        .node_claims()
-        .patch(&name, &params, &Patch::Merge(&patch))
-        .await;
-    let patched = patched.attempt(|| format!("write the termination deadline of NodeClaim {name}"))?;
-    context.index.assume(patched, Timestamp::now());
-    Ok(())
+    let action = || format!("write the termination deadline of NodeClaim {name}");
+    context.merge(&context.node_claims(), &name, managers::TERMINATION, &patch, action).await.map(drop)
 }
 
 async fn release_unassigned(context: &Context, claim: &NodeClaim) -> Outcome {

@@ -17,7 +17,9 @@ const TOLD_REASONS: usize = 5;
 /// Sets the metrics of a pass.
 pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan: &Plan, took: Duration) {
     context.metrics.scheduling_finished("provisioner", took, plan.pending.len());
-    context.metrics.ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
+    context
+        .metrics
+        .ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
     context.metrics.cluster_state_synced(provisioning.input.nodes.len());
 }
 
@@ -46,12 +48,20 @@ pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, pl
         }
     }
     for pending in plan.pending.iter().take(TOLD_PODS) {
-        context.events.warning(&pod_reference(provisioning, &pending.pod), "FailedScheduling", sentence(pending)).await;
+        context
+            .events
+            .warning(&pod_reference(provisioning, &pending.pod), "FailedScheduling", sentence(pending))
+            .await;
     }
 }
 
 /// Tells the pods of a new claim.
-pub(super) async fn nominate(context: &Context, provisioning: &ProvisioningInput, claim: &str, pods: &[NamespacedName]) {
+pub(super) async fn nominate(
+    context: &Context,
+    provisioning: &ProvisioningInput,
+    claim: &str,
+    pods: &[NamespacedName],
+) {
     for pod in pods.iter().take(TOLD_PODS) {
         let message = format!("Pod should schedule on: nodeclaim/{claim}");
         context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
@@ -68,7 +78,11 @@ fn sentence(pending: &PendingPod) -> String {
     let mut parts: Vec<String> = counted
         .into_iter()
         .take(TOLD_REASONS)
-        .map(|(message, count)| if count > 1 { format!("{message} ({count} times)") } else { message.to_owned() })
+        .map(
+            |(message, count)| {
+                if count > 1 { format!("{message} ({count} times)") } else { message.to_owned() }
+            },
+        )
         .collect();
     if more > 0 {
         parts.push(format!("and {more} further reasons"));

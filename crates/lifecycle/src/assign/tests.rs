@@ -17,10 +17,8 @@ fn claim(requirements: &Value, cpu: &str) -> NodeClaim {
 
 fn instance_type(name: &str, cpu: i64, price: Option<i64>, unavailable: bool) -> Arc<InstanceType> {
     let of_zone = [(labels::TOPOLOGY_ZONE.to_owned(), format!("zone-of-{name}"))].into();
-    let unavailable = unavailable.then(|| UnavailableReason {
-        code: ReasonCode::Paused,
-        message: format!("{name} is paused"),
-    });
+    let unavailable = unavailable
+        .then(|| UnavailableReason { code: ReasonCode::Paused, message: format!("{name} is paused") });
     Arc::new(InstanceType {
         name: format!("default/{name}"),
         machine_deployment: Some(NamespacedName::new("default", name)),
@@ -55,38 +53,25 @@ fn the_cheapest_that_fits_is_taken_and_an_unknown_price_comes_last() {
         instance_type("paused", 8, Some(2), true),
     ];
     assert_eq!(chosen(&claim(&json!([]), "4"), &types).unwrap(), "default/right");
-    assert_eq!(
-        chosen(&claim(&json!([]), "4"), &types[..1]).unwrap(),
-        "default/unpriced"
-    );
+    assert_eq!(chosen(&claim(&json!([]), "4"), &types[..1]).unwrap(), "default/unpriced");
 }
 
 #[test]
 fn requirements_of_the_claim_hold() {
-    let types = [
-        instance_type("a", 8, Some(1), false),
-        instance_type("b", 8, Some(2), false),
-    ];
+    let types = [instance_type("a", 8, Some(1), false), instance_type("b", 8, Some(2), false)];
     let zone = json!([{"key": labels::TOPOLOGY_ZONE, "operator": "In", "values": ["zone-of-b"]}]);
     assert_eq!(chosen(&claim(&zone, "1"), &types).unwrap(), "default/b");
 }
 
 #[test]
 fn where_nothing_serves_each_reason_is_told() {
-    let types = [
-        instance_type("small", 2, Some(1), false),
-        instance_type("paused", 8, Some(2), true),
-    ];
+    let types = [instance_type("small", 2, Some(1), false), instance_type("paused", 8, Some(2), true)];
     let told = chosen(&claim(&json!([]), "4"), &types).unwrap_err();
     assert!(
         told.contains("default/small: cpu") && told.contains("default/paused: paused is paused"),
         "{told}"
     );
-    assert!(
-        chosen(&claim(&json!([]), "4"), &[])
-            .unwrap_err()
-            .contains("selects no MachineDeployment")
-    );
+    assert!(chosen(&claim(&json!([]), "4"), &[]).unwrap_err().contains("selects no MachineDeployment"));
 }
 
 // karpenter-provider-cluster-api: scheduling lets a MachineDeployment with a label serve that no pool mentions, and launching refuses
@@ -110,9 +95,6 @@ fn a_label_that_no_requirement_mentions_keeps_a_machine_deployment_from_nothing(
 // karpenter-provider-cluster-api: the first by name is taken, whatever it costs.
 #[test]
 fn the_cheapest_is_taken_and_not_the_first_by_name() {
-    let types = [
-        instance_type("a", 8, Some(9), false),
-        instance_type("z", 8, Some(1), false),
-    ];
+    let types = [instance_type("a", 8, Some(9), false), instance_type("z", 8, Some(1), false)];
     assert_eq!(chosen(&claim(&json!([]), "1"), &types).unwrap(), "default/z");
 }

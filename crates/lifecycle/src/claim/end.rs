@@ -30,18 +30,13 @@ pub(super) fn end(observed: &Observed<'_>, step: &mut Step) {
         Failure::InsufficientCapacity | Failure::LaunchFailed => {
             (conditions::LAUNCHED, "can't be launched".to_owned())
         }
-        Failure::LaunchTimedOut => (
-            conditions::LAUNCHED,
-            format!("not {} within {}", conditions::LAUNCHED, show(limit)),
-        ),
-        Failure::RegistrationTimedOut => (
-            conditions::REGISTERED,
-            format!("not {} within {}", conditions::REGISTERED, show(limit)),
-        ),
-        Failure::NodeGone => (
-            conditions::INITIALIZED,
-            format!("without Node for {}", show(limit)),
-        ),
+        Failure::LaunchTimedOut => {
+            (conditions::LAUNCHED, format!("not {} within {}", conditions::LAUNCHED, show(limit)))
+        }
+        Failure::RegistrationTimedOut => {
+            (conditions::REGISTERED, format!("not {} within {}", conditions::REGISTERED, show(limit)))
+        }
+        Failure::NodeGone => (conditions::INITIALIZED, format!("without Node for {}", show(limit))),
     };
     let why = condition::find(&step.status.conditions, kind)
         .map(|condition| condition.message.clone())
@@ -56,40 +51,22 @@ fn next_end(observed: &Observed<'_>, step: &Step) -> Option<End> {
     if condition::is_true(all, conditions::REGISTERED) {
         let gone = condition::is_false(all, conditions::INITIALIZED);
         return gone
-            .then(|| {
-                Some((
-                    Failure::NodeGone,
-                    since(conditions::INITIALIZED)?,
-                    NODE_GONE_AFTER,
-                ))
-            })
+            .then(|| Some((Failure::NodeGone, since(conditions::INITIALIZED)?, NODE_GONE_AFTER)))
             .flatten();
     }
     if condition::is_true(all, conditions::LAUNCHED) {
-        let timeout = (
-            Failure::RegistrationTimedOut,
-            since(conditions::LAUNCHED)?,
-            observed.timeouts.registration,
-        );
-        let failed = observed
-            .machine
-            .and_then(terminal)
-            .filter(|_| condition::is_false(all, conditions::REGISTERED));
-        let early = failed.and_then(|_| {
-            Some((
-                Failure::LaunchFailed,
-                since(conditions::REGISTERED)?,
-                TROUBLE_GRACE,
-            ))
-        });
+        let timeout =
+            (Failure::RegistrationTimedOut, since(conditions::LAUNCHED)?, observed.timeouts.registration);
+        let failed =
+            observed.machine.and_then(terminal).filter(|_| condition::is_false(all, conditions::REGISTERED));
+        let early =
+            failed.and_then(|_| Some((Failure::LaunchFailed, since(conditions::REGISTERED)?, TROUBLE_GRACE)));
         return first(observed, early, timeout);
     }
     let created = observed.claim.metadata.creation_timestamp.as_ref()?.0;
     let timeout = (Failure::LaunchTimedOut, created, observed.timeouts.launch);
-    let trouble = observed
-        .machine
-        .and_then(trouble)
-        .filter(|_| condition::is_false(all, conditions::LAUNCHED));
+    let trouble =
+        observed.machine.and_then(trouble).filter(|_| condition::is_false(all, conditions::LAUNCHED));
     let early =
         trouble.and_then(|trouble| Some((trouble.failure, since(conditions::LAUNCHED)?, TROUBLE_GRACE)));
     first(observed, early, timeout)

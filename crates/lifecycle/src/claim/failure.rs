@@ -45,10 +45,7 @@ impl Failure {
 
     /// Whether it counts for the registration health of its NodePool. Missing capacity says nothing of how machines are set up.
     pub fn is_unhealthy(self) -> bool {
-        matches!(
-            self,
-            Self::LaunchFailed | Self::LaunchTimedOut | Self::RegistrationTimedOut
-        )
+        matches!(self, Self::LaunchFailed | Self::LaunchTimedOut | Self::RegistrationTimedOut)
     }
 
     /// Whether another claim on the same MachineDeployment is likely to fail in the same way.
@@ -92,11 +89,7 @@ pub(super) fn terminal(machine: &Machine) -> Option<Trouble> {
     let message = status.failure_message.as_deref().unwrap_or_default();
     let lacking = is_lack_of_capacity(reason) || is_lack_of_capacity(message);
     Some(Trouble::new(
-        if lacking {
-            Failure::InsufficientCapacity
-        } else {
-            Failure::LaunchFailed
-        },
+        if lacking { Failure::InsufficientCapacity } else { Failure::LaunchFailed },
         reason,
         message,
     ))
@@ -109,11 +102,7 @@ impl Trouble {
             _ => reasons::LAUNCH_FAILED,
         };
         let reason = if reason.is_empty() { default } else { reason };
-        Self {
-            failure,
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-        }
+        Self { failure, reason: reason.to_owned(), message: message.to_owned() }
     }
 }
 

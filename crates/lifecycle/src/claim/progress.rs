@@ -64,12 +64,7 @@ pub struct Step {
 /// The next step.
 pub fn progress(observed: &Observed<'_>) -> Step {
     let present = observed.claim.status.clone().unwrap_or_default();
-    let mut step = Step {
-        node: None,
-        status: present,
-        ended: None,
-        look_again: None,
-    };
+    let mut step = Step { node: None, status: present, ended: None, look_again: None };
     if let Some(promise) = observed.promise.filter(|_| step.status.capacity.is_empty()) {
         step.status.capacity = promise.capacity.clone();
         step.status.allocatable = promise.allocatable.clone();
@@ -78,45 +73,21 @@ pub fn progress(observed: &Observed<'_>) -> Step {
     if condition::is_true(&step.status.conditions, conditions::LAUNCHED) {
         register(observed, &mut step);
     } else {
-        wait(
-            observed,
-            &mut step,
-            conditions::REGISTERED,
-            "NotLaunched",
-            "the Machine is not launched",
-        );
+        wait(observed, &mut step, conditions::REGISTERED, "NotLaunched", "the Machine is not launched");
     }
     if condition::is_true(&step.status.conditions, conditions::REGISTERED) {
         initialize(observed, &mut step);
     } else {
-        wait(
-            observed,
-            &mut step,
-            conditions::INITIALIZED,
-            "NotRegistered",
-            "the Node is not registered",
-        );
+        wait(observed, &mut step, conditions::INITIALIZED, "NotRegistered", "the Node is not registered");
     }
-    set_ready(
-        &mut step.status.conditions,
-        observed.now,
-        observed.claim.metadata.generation,
-    );
+    set_ready(&mut step.status.conditions, observed.now, observed.claim.metadata.generation);
     super::end::end(observed, &mut step);
     step
 }
 
 fn set(observed: &Observed<'_>, step: &mut Step, kind: &str, status: &str, reason: &str, message: &str) {
     let generation = observed.claim.metadata.generation;
-    condition::set(
-        &mut step.status.conditions,
-        kind,
-        status,
-        reason,
-        message,
-        observed.now,
-        generation,
-    );
+    condition::set(&mut step.status.conditions, kind, status, reason, message, observed.now, generation);
 }
 
 fn wait(observed: &Observed<'_>, step: &mut Step, kind: &str, reason: &str, message: &str) {
@@ -129,32 +100,17 @@ fn launch(observed: &Observed<'_>, step: &mut Step) {
         return;
     }
     let Some(machine) = observed.machine else {
-        let (reason, message) = observed
-            .blocked
-            .unwrap_or(("AwaitingMachine", "no Machine has been made yet"));
+        let (reason, message) =
+            observed.blocked.unwrap_or(("AwaitingMachine", "no Machine has been made yet"));
         return wait(observed, step, conditions::LAUNCHED, reason, message);
     };
     if let Some(provider_id) = &machine.spec.provider_id {
         step.status.provider_id = Some(provider_id.clone());
-        set(
-            observed,
-            step,
-            conditions::LAUNCHED,
-            TRUE,
-            conditions::LAUNCHED,
-            "",
-        );
+        set(observed, step, conditions::LAUNCHED, TRUE, conditions::LAUNCHED, "");
     } else if let Some(trouble) = trouble(machine) {
         // False, so that the transition time tells since when: see TROUBLE_GRACE.
         let message = in_words(machine, &trouble.message);
-        set(
-            observed,
-            step,
-            conditions::LAUNCHED,
-            FALSE,
-            &trouble.reason,
-            &message,
-        );
+        set(observed, step, conditions::LAUNCHED, FALSE, &trouble.reason, &message);
     } else {
         let (reason, message) = provisioning(machine);
         wait(observed, step, conditions::LAUNCHED, &reason, &message);
@@ -168,26 +124,16 @@ fn provisioning(machine: &Machine) -> (String, String) {
         .filter(|told| told.status != TRUE && !told.message.is_empty());
     match told {
         Some(condition) => {
-            let reason = if condition.reason.is_empty() {
-                reasons::LAUNCH_FAILED
-            } else {
-                &condition.reason
-            };
+            let reason = if condition.reason.is_empty() { reasons::LAUNCH_FAILED } else { &condition.reason };
             (reason.to_owned(), in_words(machine, &condition.message))
         }
-        None => (
-            "MachineProvisioning".to_owned(),
-            format!("Machine {name} has no infrastructure yet"),
-        ),
+        None => ("MachineProvisioning".to_owned(), format!("Machine {name} has no infrastructure yet")),
     }
 }
 
 fn in_words(machine: &Machine, words: &str) -> String {
     let words: String = words.chars().take(300).collect();
-    format!(
-        "Machine {}: {words}",
-        machine.metadata.name.as_deref().unwrap_or_default()
-    )
+    format!("Machine {}: {words}", machine.metadata.name.as_deref().unwrap_or_default())
 }
 
 /// Registered: the one Node with the provider ID carries what the claim promises.
@@ -202,58 +148,26 @@ fn register(observed: &Observed<'_>, step: &mut Step) {
     }
     match observed.nodes {
         [] if let Some(failure) = observed.machine.and_then(terminal) => {
-            let message = observed
-                .machine
-                .map(|machine| in_words(machine, &failure.message))
-                .unwrap_or_default();
-            set(
-                observed,
-                step,
-                conditions::REGISTERED,
-                FALSE,
-                &failure.reason,
-                &message,
-            );
+            let message =
+                observed.machine.map(|machine| in_words(machine, &failure.message)).unwrap_or_default();
+            set(observed, step, conditions::REGISTERED, FALSE, &failure.reason, &message);
         }
         [] => {
             let message = match &step.status.provider_id {
                 Some(provider_id) => format!("no Node has the provider ID {provider_id}"),
                 None => "no Node yet".to_owned(),
             };
-            wait(
-                observed,
-                step,
-                conditions::REGISTERED,
-                reasons::NODE_NOT_FOUND,
-                &message,
-            );
+            wait(observed, step, conditions::REGISTERED, reasons::NODE_NOT_FOUND, &message);
         }
         [node] => {
             step.node = node::registered(observed.claim, node);
             step.status.node_name.clone_from(&node.metadata.name);
-            set(
-                observed,
-                step,
-                conditions::REGISTERED,
-                TRUE,
-                conditions::REGISTERED,
-                "",
-            );
+            set(observed, step, conditions::REGISTERED, TRUE, conditions::REGISTERED, "");
         }
         several => {
-            let names: Vec<&str> = several
-                .iter()
-                .filter_map(|node| node.metadata.name.as_deref())
-                .collect();
+            let names: Vec<&str> = several.iter().filter_map(|node| node.metadata.name.as_deref()).collect();
             let message = format!("several Nodes have its provider ID: {}", names.join(", "));
-            set(
-                observed,
-                step,
-                conditions::REGISTERED,
-                FALSE,
-                reasons::MULTIPLE_NODES_FOUND,
-                &message,
-            );
+            set(observed, step, conditions::REGISTERED, FALSE, reasons::MULTIPLE_NODES_FOUND, &message);
         }
     }
 }
@@ -264,14 +178,7 @@ fn initialize(observed: &Observed<'_>, step: &mut Step) {
         // False, so that the transition time tells since when: see NODE_GONE_AFTER.
         let name = step.status.node_name.clone().unwrap_or_default();
         let message = format!("Node {name} is gone, though its Machine is there");
-        return set(
-            observed,
-            step,
-            conditions::INITIALIZED,
-            FALSE,
-            reasons::NODE_NOT_FOUND,
-            &message,
-        );
+        return set(observed, step, conditions::INITIALIZED, FALSE, reasons::NODE_NOT_FOUND, &message);
     };
     if condition::is_true(&step.status.conditions, conditions::INITIALIZED) {
         return;
@@ -282,28 +189,13 @@ fn initialize(observed: &Observed<'_>, step: &mut Step) {
     // Registration's patch and this one carry the same resourceVersion: one of them per step.
     if step.node.is_some() {
         step.look_again = Some(SignedDuration::from_secs(1));
-        return wait(
-            observed,
-            step,
-            conditions::INITIALIZED,
-            "Registering",
-            "the Node is being registered",
-        );
+        return wait(observed, step, conditions::INITIALIZED, "Registering", "the Node is being registered");
     }
     step.node = node::initialized(node);
     let status = node.status.clone().unwrap_or_default();
     step.status.capacity.extend(status.capacity.unwrap_or_default());
-    step.status
-        .allocatable
-        .extend(status.allocatable.unwrap_or_default());
-    set(
-        observed,
-        step,
-        conditions::INITIALIZED,
-        TRUE,
-        conditions::INITIALIZED,
-        "",
-    );
+    step.status.allocatable.extend(status.allocatable.unwrap_or_default());
+    set(observed, step, conditions::INITIALIZED, TRUE, conditions::INITIALIZED, "");
 }
 
 fn not_initialized(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
@@ -324,34 +216,19 @@ fn not_initialized(claim: &NodeClaim, node: &Node) -> Option<(&'static str, Stri
             format!("startup taint {}:{} is still there", taint.key, taint.effect),
         ));
     }
-    if let Some(taint) = taints
-        .iter()
-        .find(|taint| Taint::from_api(taint).is_ok_and(|taint| taint.is_ephemeral()))
+    if let Some(taint) =
+        taints.iter().find(|taint| Taint::from_api(taint).is_ok_and(|taint| taint.is_ephemeral()))
     {
         let message = format!("taint {}:{} is still there", taint.key, taint.effect);
         return Some((reasons::KNOWN_EPHEMERAL_TAINTS_EXIST, message));
     }
-    let allocatable = node
-        .status
-        .as_ref()
-        .and_then(|status| status.allocatable.as_ref());
-    let requested = claim
-        .spec
-        .resources
-        .requests
-        .iter()
-        .filter(|(_, amount)| !is_zero(&amount.0));
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let requested = claim.spec.resources.requests.iter().filter(|(_, amount)| !is_zero(&amount.0));
     let missing = requested.map(|(resource, _)| resource).find(|resource| {
-        allocatable
-            .and_then(|all| all.get(*resource))
-            .is_none_or(|amount| is_zero(&amount.0))
+        allocatable.and_then(|all| all.get(*resource)).is_none_or(|amount| is_zero(&amount.0))
     });
-    missing.map(|resource| {
-        (
-            reasons::RESOURCE_NOT_REGISTERED,
-            format!("resource {resource} is not registered"),
-        )
-    })
+    missing
+        .map(|resource| (reasons::RESOURCE_NOT_REGISTERED, format!("resource {resource} is not registered")))
 }
 
 fn is_zero(quantity: &str) -> bool {

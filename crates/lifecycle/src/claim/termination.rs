@@ -93,28 +93,11 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
         Some(node) if keeps => leave_behind(observed, node, &mut termination),
         Some(node) => leave_node(observed, node, deadline, &mut termination),
         None => {
-            set(
-                observed,
-                &mut termination,
-                conditions::DRAINED,
-                TRUE,
-                "NoNode",
-                "there is no Node to drain",
-            );
-            set(
-                observed,
-                &mut termination,
-                conditions::VOLUMES_DETACHED,
-                TRUE,
-                "NoNode",
-                "",
-            );
+            set(observed, &mut termination, conditions::DRAINED, TRUE, "NoNode", "there is no Node to drain");
+            set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
         }
     }
-    if observed
-        .machine
-        .is_some_and(|machine| machine.metadata.deletion_timestamp.is_some())
-    {
+    if observed.machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some()) {
         set(
             observed,
             &mut termination,
@@ -136,11 +119,7 @@ pub fn is_drained(claim: &NodeClaim, node: Option<&Node>) -> bool {
     if super::keeps_machine(claim) {
         return node.is_none_or(|node| node::left_behind(node).is_none());
     }
-    let all = claim
-        .status
-        .as_ref()
-        .map(|status| status.conditions.as_slice())
-        .unwrap_or_default();
+    let all = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     is_over(all, conditions::DRAINED)
         && is_over(all, conditions::VOLUMES_DETACHED)
         && node.is_none_or(node::is_disrupted)
@@ -168,11 +147,7 @@ fn deadline(claim: &NodeClaim) -> Deadline {
     if let Some(deadline) = written.and_then(|text| text.parse().ok()) {
         return Deadline::Written(deadline);
     }
-    let period = claim
-        .spec
-        .termination_grace_period
-        .as_ref()
-        .and_then(|period| period.parse().ok());
+    let period = claim.spec.termination_grace_period.as_ref().and_then(|period| period.parse().ok());
     let deleted = claim.metadata.deletion_timestamp.as_ref().map(|time| time.0);
     match (period, deleted) {
         (Some(period), Some(deleted)) => deleted.checked_add(period).map_or(Deadline::None, Deadline::Due),
@@ -215,14 +190,7 @@ fn leave_behind(observed: &Terminating<'_>, node: &Node, termination: &mut Termi
         "Released",
         "the Node stays, and nothing of its claim is on it any more",
     );
-    set(
-        observed,
-        termination,
-        conditions::VOLUMES_DETACHED,
-        TRUE,
-        "Released",
-        "",
-    );
+    set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, "Released", "");
 }
 
 fn leave_node(
@@ -234,33 +202,15 @@ fn leave_node(
     termination.look_again = Some(AGAIN);
     if !node::is_disrupted(node) {
         // The conditions first: see `is_drained`.
-        set(
-            observed,
-            termination,
-            conditions::DRAINED,
-            UNKNOWN,
-            "Draining",
-            "the Node is being tainted",
-        );
-        set(
-            observed,
-            termination,
-            conditions::VOLUMES_DETACHED,
-            UNKNOWN,
-            "Draining",
-            "",
-        );
+        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", "the Node is being tainted");
+        set(observed, termination, conditions::VOLUMES_DETACHED, UNKNOWN, "Draining", "");
         termination.node = node::disrupted(node);
         return;
     }
     termination.node = node::disrupted(node);
     if let Some(deadline) = deadline {
         let message = format!("All pods will be deleted by {deadline}");
-        termination.notices.push(Notice {
-            warning: true,
-            reason: "TerminationGracePeriodExpiring",
-            message,
-        });
+        termination.notices.push(Notice { warning: true, reason: "TerminationGracePeriodExpiring", message });
     }
     if !is_over(&termination.status.conditions, conditions::DRAINED) {
         drain_pods(observed, deadline, termination);
@@ -291,11 +241,7 @@ fn drain_pods(observed: &Terminating<'_>, deadline: Option<Timestamp>, terminati
             drain.waiting.len(),
             held(&drain)
         );
-        termination.notices.push(Notice {
-            warning: true,
-            reason: "FailedDraining",
-            message,
-        });
+        termination.notices.push(Notice { warning: true, reason: "FailedDraining", message });
     }
     termination.drain = drain;
 }
@@ -310,14 +256,7 @@ fn tell_drained(
         .map_or(observed.now, |condition| condition.last_transition_time.0);
     let over = deadline.is_some_and(|deadline| observed.now >= deadline);
     if drain.waiting.is_empty() && observed.now.duration_since(since) >= MIN_DRAIN_TIME {
-        set(
-            observed,
-            termination,
-            conditions::DRAINED,
-            TRUE,
-            conditions::DRAINED,
-            "",
-        );
+        set(observed, termination, conditions::DRAINED, TRUE, conditions::DRAINED, "");
     } else if over && drain.terminating.len() == drain.waiting.len() {
         // Each has been told to go, with all the time that the deadline left it.
         let message = if drain.waiting.is_empty() {
@@ -325,14 +264,7 @@ fn tell_drained(
         } else {
             format!("still there: {}", waited_for(drain))
         };
-        set(
-            observed,
-            termination,
-            conditions::DRAINED,
-            FALSE,
-            DEADLINE,
-            &message,
-        );
+        set(observed, termination, conditions::DRAINED, FALSE, DEADLINE, &message);
     } else if drain.waiting.is_empty() {
         set(
             observed,
@@ -344,14 +276,7 @@ fn tell_drained(
         );
     } else {
         let message = format!("waiting for {}", waited_for(drain));
-        set(
-            observed,
-            termination,
-            conditions::DRAINED,
-            UNKNOWN,
-            "Draining",
-            &message,
-        );
+        set(observed, termination, conditions::DRAINED, UNKNOWN, "Draining", &message);
     }
 }
 
@@ -366,34 +291,13 @@ fn detach_volumes(
         .is_some_and(|since| observed.now.duration_since(since) >= UNREACHABLE_VOLUME_WAIT);
     termination.look_again = None;
     if observed.volume_attachments.is_empty() {
-        set(
-            observed,
-            termination,
-            conditions::VOLUMES_DETACHED,
-            TRUE,
-            conditions::VOLUMES_DETACHED,
-            "",
-        );
+        set(observed, termination, conditions::VOLUMES_DETACHED, TRUE, conditions::VOLUMES_DETACHED, "");
     } else if deadline.is_some_and(|deadline| observed.now >= deadline) {
         let message = format!("still attached: {names}");
-        set(
-            observed,
-            termination,
-            conditions::VOLUMES_DETACHED,
-            FALSE,
-            DEADLINE,
-            &message,
-        );
+        set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, DEADLINE, &message);
     } else if unreachable {
         let message = format!("still attached to a Node that nobody hears from: {names}");
-        set(
-            observed,
-            termination,
-            conditions::VOLUMES_DETACHED,
-            FALSE,
-            UNREACHABLE,
-            &message,
-        );
+        set(observed, termination, conditions::VOLUMES_DETACHED, FALSE, UNREACHABLE, &message);
     } else {
         let message = format!("waiting for VolumeAttachments {names}");
         set(
@@ -405,11 +309,7 @@ fn detach_volumes(
             &message,
         );
         let message = format!("Awaiting deletion of bound volumeattachments ({names})");
-        termination.notices.push(Notice {
-            warning: false,
-            reason: "AwaitingVolumeDetachment",
-            message,
-        });
+        termination.notices.push(Notice { warning: false, reason: "AwaitingVolumeDetachment", message });
         termination.look_again = Some(AGAIN);
     }
 }
@@ -425,15 +325,10 @@ pub fn blocking_attachments(
     volume_of: impl Fn(&Pod) -> Vec<String>,
     now: Timestamp,
 ) -> Vec<String> {
-    let staying: Vec<String> = pods
-        .iter()
-        .filter(|pod| stays(pod, rules, now))
-        .flat_map(|pod| volume_of(pod))
-        .collect();
+    let staying: Vec<String> =
+        pods.iter().filter(|pod| stays(pod, rules, now)).flat_map(|pod| volume_of(pod)).collect();
     let blocking = attachments.iter().filter(|(_, volume)| !staying.contains(volume));
-    let mut blocking: Vec<String> = blocking
-        .map(|(name, volume)| format!("{name} ({volume})"))
-        .collect();
+    let mut blocking: Vec<String> = blocking.map(|(name, volume)| format!("{name} ({volume})")).collect();
     blocking.sort();
     blocking
 }

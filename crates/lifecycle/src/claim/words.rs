@@ -10,11 +10,7 @@ pub(super) fn waited_for(drain: &Drain) -> String {
     let is_held = |pod: &PodRef| drain.held.iter().any(|(held, _)| held == pod);
     let held = drain.held.iter().map(|(pod, why)| format!("{pod}, which {why}"));
     let others = drain.waiting.iter().filter(|pod| !is_held(pod)).map(|pod| {
-        if drain.terminating.contains(pod) {
-            format!("{pod}, which is terminating")
-        } else {
-            pod.to_string()
-        }
+        if drain.terminating.contains(pod) { format!("{pod}, which is terminating") } else { pod.to_string() }
     });
     listed(held.chain(others))
 }

@@ -32,11 +32,7 @@ impl<'a> Budgets<'a> {
         match covering.as_slice() {
             [] => None,
             [only] => {
-                let allowed = only
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.disruptions_allowed)
-                    .unwrap_or(0);
+                let allowed = only.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or(0);
                 (allowed <= 0).then(|| format!("is protected by PodDisruptionBudget {}", name(only)))
             }
             // The eviction API refuses such a pod whatever the budgets allow.

@@ -65,12 +65,8 @@ impl DrainRules {
         cluster: Option<&Cluster>,
         namespaces: impl IntoIterator<Item = &'a Namespace>,
     ) -> Result<Self, UnreadableRule> {
-        let machine = machine
-            .and_then(|machine| machine.metadata.labels.clone())
-            .unwrap_or_default();
-        let cluster = cluster
-            .and_then(|cluster| cluster.metadata.labels.clone())
-            .unwrap_or_default();
+        let machine = machine.and_then(|machine| machine.metadata.labels.clone()).unwrap_or_default();
+        let cluster = cluster.and_then(|cluster| cluster.metadata.labels.clone()).unwrap_or_default();
         let mut chosen = Vec::new();
         for rule in rules {
             if applies(rule, &machine, &cluster)? {
@@ -85,16 +81,10 @@ impl DrainRules {
             .into_iter()
             .map(|namespace| {
                 let metadata = &namespace.metadata;
-                (
-                    metadata.name.clone().unwrap_or_default(),
-                    metadata.labels.clone().unwrap_or_default(),
-                )
+                (metadata.name.clone().unwrap_or_default(), metadata.labels.clone().unwrap_or_default())
             })
             .collect();
-        Ok(Self {
-            rules: chosen,
-            namespaces,
-        })
+        Ok(Self { rules: chosen, namespaces })
     }
 
     /// How the pod is drained: its own label holds before every rule.
@@ -109,23 +99,13 @@ impl DrainRules {
             }
             _ => {}
         }
-        let namespace = pod
-            .metadata
-            .namespace
-            .as_ref()
-            .and_then(|name| self.namespaces.get(name))
-            .unwrap_or(&none);
+        let namespace =
+            pod.metadata.namespace.as_ref().and_then(|name| self.namespaces.get(name)).unwrap_or(&none);
         let matches = |rule: &&Rule| {
             rule.pods.is_empty()
-                || rule
-                    .pods
-                    .iter()
-                    .any(|(pod, of)| pod.matches(own) && of.matches(namespace))
+                || rule.pods.iter().any(|(pod, of)| pod.matches(own) && of.matches(namespace))
         };
-        self.rules
-            .iter()
-            .find(matches)
-            .map_or(Treatment::Drain { order: 0 }, |rule| rule.treatment)
+        self.rules.iter().find(matches).map_or(Treatment::Drain { order: 0 }, |rule| rule.treatment)
     }
 }
 
@@ -145,9 +125,7 @@ fn applies(
 
 fn parse(rule: &MachineDrainRule) -> Result<Rule, UnreadableRule> {
     let treatment = match rule.spec.drain.behavior.as_str() {
-        "Drain" => Treatment::Drain {
-            order: rule.spec.drain.order.unwrap_or(0),
-        },
+        "Drain" => Treatment::Drain { order: rule.spec.drain.order.unwrap_or(0) },
         "Skip" => Treatment::Skip,
         "WaitCompleted" => Treatment::WaitCompleted,
         other => {
@@ -158,16 +136,9 @@ fn parse(rule: &MachineDrainRule) -> Result<Rule, UnreadableRule> {
     };
     let mut pods = Vec::new();
     for one in &rule.spec.pods {
-        pods.push((
-            selector(rule, one.selector.as_ref())?,
-            selector(rule, one.namespace_selector.as_ref())?,
-        ));
+        pods.push((selector(rule, one.selector.as_ref())?, selector(rule, one.namespace_selector.as_ref())?));
     }
-    Ok(Rule {
-        name: rule.metadata.name.clone().unwrap_or_default(),
-        treatment,
-        pods,
-    })
+    Ok(Rule { name: rule.metadata.name.clone().unwrap_or_default(), treatment, pods })
 }
 
 /// A selector that isn't given matches everything, as an empty one does.
@@ -185,8 +156,5 @@ fn unreadable(rule: &MachineDrainRule, message: String) -> UnreadableRule {
     let metadata = &rule.metadata;
     let name = metadata.name.as_deref().unwrap_or_default();
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    UnreadableRule {
-        rule: format!("{namespace}/{name}"),
-        message,
-    }
+    UnreadableRule { rule: format!("{namespace}/{name}"), message }
 }

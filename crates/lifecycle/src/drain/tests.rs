@@ -45,21 +45,11 @@ fn drained_by(
     deadline: Option<&str>,
 ) -> Drain {
     let pods: Vec<&Pod> = pods.iter().collect();
-    drain(
-        &pods,
-        rules,
-        &Budgets::of(budgets),
-        deadline.map(|text| text.parse().unwrap()),
-        now(),
-    )
+    drain(&pods, rules, &Budgets::of(budgets), deadline.map(|text| text.parse().unwrap()), now())
 }
 
 fn held(drain: &Drain) -> Vec<(&str, &str)> {
-    drain
-        .held
-        .iter()
-        .map(|(pod, why)| (pod.name.as_str(), why.as_str()))
-        .collect()
+    drain.held.iter().map(|(pod, why)| (pod.name.as_str(), why.as_str())).collect()
 }
 
 fn labelled(labels: &serde_json::Value) -> serde_json::Value {
@@ -77,12 +67,7 @@ fn groups_go_one_after_the_other() {
         pod("daemon", daemon()),
         pod("workload", json!({})),
     ];
-    for (rest, expected) in [
-        (4, "workload"),
-        (3, "daemon"),
-        (2, "critical"),
-        (1, "critical-daemon"),
-    ] {
+    for (rest, expected) in [(4, "workload"), (3, "daemon"), (2, "critical"), (1, "critical-daemon")] {
         let drain = drained(&all[..rest], None);
         assert_eq!(names(&drain.evict), [expected]);
         assert_eq!(drain.waiting.len(), rest);
@@ -108,14 +93,8 @@ fn ended_static_tolerating_and_stuck_pods_are_left_alone() {
             "tolerates",
             json!({"spec": {"tolerations": [{"key": "karpenter.sh/disrupted", "operator": "Exists"}]}}),
         ),
-        pod(
-            "tolerates-all",
-            json!({"spec": {"tolerations": [{"operator": "Exists"}]}}),
-        ),
-        pod(
-            "stuck",
-            json!({"metadata": {"deletionTimestamp": "2026-01-05T11:58:59Z"}}),
-        ),
+        pod("tolerates-all", json!({"spec": {"tolerations": [{"operator": "Exists"}]}})),
+        pod("stuck", json!({"metadata": {"deletionTimestamp": "2026-01-05T11:58:59Z"}})),
     ];
     assert_eq!(drained(&pods, None), Drain::default());
 }
@@ -131,18 +110,10 @@ fn do_not_disrupt_holds_a_pod_until_its_duration_is_over() {
     ];
     let drain = drained(&pods, None);
     assert_eq!(
-        drain
-            .held
-            .iter()
-            .map(|(pod, _)| pod.name.as_str())
-            .collect::<Vec<_>>(),
+        drain.held.iter().map(|(pod, _)| pod.name.as_str()).collect::<Vec<_>>(),
         ["always", "an-hour"]
     );
-    assert!(
-        drain.held[0].1.contains("karpenter.sh/do-not-disrupt"),
-        "{:?}",
-        drain.held
-    );
+    assert!(drain.held[0].1.contains("karpenter.sh/do-not-disrupt"), "{:?}", drain.held);
     assert_eq!(names(&drain.evict), ["bad", "over"]);
 }
 
@@ -150,19 +121,11 @@ fn do_not_disrupt_holds_a_pod_until_its_duration_is_over() {
 #[test]
 fn a_pod_whose_grace_period_exceeds_what_is_left_is_deleted_directly() {
     let with_grace = |seconds: i64| json!({"spec": {"terminationGracePeriodSeconds": seconds}});
-    let pods = [
-        pod("d", with_grace(60)),
-        pod("e", with_grace(30)),
-        pod("f", with_grace(6 * 3600)),
-    ];
+    let pods = [pod("d", with_grace(60)), pod("e", with_grace(30)), pod("f", with_grace(6 * 3600))];
     let at_start = drained(&pods, Some("2026-01-05T16:00:00Z"));
     assert_eq!(names(&at_start.evict), ["d", "e"]);
     assert_eq!(
-        at_start
-            .delete
-            .iter()
-            .map(|(pod, grace)| (pod.name.as_str(), *grace))
-            .collect::<Vec<_>>(),
+        at_start.delete.iter().map(|(pod, grace)| (pod.name.as_str(), *grace)).collect::<Vec<_>>(),
         [("f", 4 * 3600)]
     );
     let near_the_end = drained(&pods[..1], Some("2026-01-05T12:01:00Z"));
@@ -183,27 +146,14 @@ fn budget(name: &str, app: &str, allowed: i32) -> PodDisruptionBudget {
 // Public reports kubernetes-sigs/karpenter#1776 and #2802: nothing named the budget that held a node for days.
 #[test]
 fn a_pod_behind_a_budget_is_still_tried_and_the_budget_is_named() {
-    let pods = [
-        pod("free", labelled(&json!({"app": "b"}))),
-        pod("guarded", labelled(&json!({"app": "a"}))),
-    ];
-    let drain = drained_by(
-        &pods,
-        &DrainRules::default(),
-        &[budget("one", "a", 0), budget("two", "b", 1)],
-        None,
-    );
+    let pods = [pod("free", labelled(&json!({"app": "b"}))), pod("guarded", labelled(&json!({"app": "a"})))];
+    let drain =
+        drained_by(&pods, &DrainRules::default(), &[budget("one", "a", 0), budget("two", "b", 1)], None);
     assert_eq!(names(&drain.evict), ["free", "guarded"]);
-    assert_eq!(
-        held(&drain),
-        [("guarded", "is protected by PodDisruptionBudget one")]
-    );
+    assert_eq!(held(&drain), [("guarded", "is protected by PodDisruptionBudget one")]);
     let mut elsewhere = budget("one", "a", 0);
     elsewhere.metadata.namespace = Some("other".to_owned());
-    assert_eq!(
-        held(&drained_by(&pods, &DrainRules::default(), &[elsewhere], None)),
-        []
-    );
+    assert_eq!(held(&drained_by(&pods, &DrainRules::default(), &[elsewhere], None)), []);
 }
 
 // Public report kubernetes-sigs/karpenter#2802: the eviction API answers such a pod with an error instead of "later".
@@ -213,12 +163,7 @@ fn two_budgets_over_one_pod_block_it_whatever_they_allow_and_both_are_named() {
     let budgets = [budget("two", "a", 1), budget("one", "a", 1)];
     let drain = drained_by(&pods, &DrainRules::default(), &budgets, None);
     assert!(drain.held[0].1.contains("(one, two)"), "{:?}", drain.held);
-    let over = drained_by(
-        &pods,
-        &DrainRules::default(),
-        &budgets,
-        Some("2026-01-05T12:00:10Z"),
-    );
+    let over = drained_by(&pods, &DrainRules::default(), &budgets, Some("2026-01-05T12:00:10Z"));
     assert_eq!(
         (over.delete.len(), over.evict.len(), over.held.len()),
         (1, 0, 0),
@@ -232,10 +177,7 @@ fn a_do_not_disrupt_pod_waits_until_the_deadline_minus_its_own_grace_period() {
     let guarded = json!({"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, "spec": {"terminationGracePeriodSeconds": 30}});
     let pods = [pod("j", guarded), pod("w", json!({}))];
     let before = drained(&pods, Some("2026-01-05T12:00:31Z"));
-    assert_eq!(
-        (names(&before.evict), before.delete.len(), before.held.len()),
-        (vec!["w"], 0, 1)
-    );
+    assert_eq!((names(&before.evict), before.delete.len(), before.held.len()), (vec!["w"], 0, 1));
     let due = drained(&pods[..1], Some("2026-01-05T12:00:30Z"));
     assert_eq!(due.delete, [(reference(&pods[0]), 30)]);
     let hour = drained(&pods, Some("2026-01-05T13:00:00Z"));
@@ -248,11 +190,7 @@ fn past_the_deadline_no_group_waits_for_another() {
     let pods = [pod("workload", json!({})), pod("critical", critical)];
     let drain = drained(&pods, Some("2026-01-05T12:00:05Z"));
     assert_eq!(
-        drain
-            .delete
-            .iter()
-            .map(|(pod, grace)| (pod.name.as_str(), *grace))
-            .collect::<Vec<_>>(),
+        drain.delete.iter().map(|(pod, grace)| (pod.name.as_str(), *grace)).collect::<Vec<_>>(),
         [("critical", 5), ("workload", 5)]
     );
 }
@@ -262,16 +200,9 @@ fn a_pod_that_was_deleted_with_the_shortest_grace_period_is_not_deleted_again() 
     let leaving =
         json!({"metadata": {"deletionTimestamp": "2026-01-05T12:00:01Z", "deletionGracePeriodSeconds": 1}});
     let long = json!({"metadata": {"deletionTimestamp": "2026-01-05T13:00:00Z", "deletionGracePeriodSeconds": 3600}});
-    let drain = drained(
-        &[pod("short", leaving), pod("long", long)],
-        Some("2026-01-05T11:59:00Z"),
-    );
+    let drain = drained(&[pod("short", leaving), pod("long", long)], Some("2026-01-05T11:59:00Z"));
     assert_eq!(
-        drain
-            .delete
-            .iter()
-            .map(|(pod, grace)| (pod.name.as_str(), *grace))
-            .collect::<Vec<_>>(),
+        drain.delete.iter().map(|(pod, grace)| (pod.name.as_str(), *grace)).collect::<Vec<_>>(),
         [("long", 1)]
     );
     assert_eq!(drain.terminating.len(), 2);
@@ -291,25 +222,14 @@ fn a_pod_without_owner_is_evicted_like_any_other() {
 #[test]
 fn pods_of_an_unreachable_node_hold_it_no_longer_than_a_minute_past_their_grace_period() {
     let leaving = |since: &str| json!({"metadata": {"deletionTimestamp": since}});
-    assert_eq!(
-        drained(&[pod("a", leaving("2026-01-05T11:59:00Z"))], None)
-            .waiting
-            .len(),
-        1
-    );
-    assert_eq!(
-        drained(&[pod("a", leaving("2026-01-05T11:58:59Z"))], None)
-            .waiting
-            .len(),
-        0
-    );
+    assert_eq!(drained(&[pod("a", leaving("2026-01-05T11:59:00Z"))], None).waiting.len(), 1);
+    assert_eq!(drained(&[pod("a", leaving("2026-01-05T11:58:59Z"))], None).waiting.len(), 0);
 }
 
 #[test]
 fn a_refused_eviction_is_tried_again_after_a_tenth_of_a_second_up_to_ten() {
-    let waits: Vec<i128> = [0, 1, 2, 3, 7, 8, 1000]
-        .map(|refusals| eviction_back_off(refusals).as_millis())
-        .into();
+    let waits: Vec<i128> =
+        [0, 1, 2, 3, 7, 8, 1000].map(|refusals| eviction_back_off(refusals).as_millis()).into();
     assert_eq!(waits, [100, 100, 200, 400, 6400, 10_000, 10_000]);
 }
 
@@ -347,11 +267,7 @@ fn the_drain_label_skips_a_pod_or_waits_for_it_whatever_the_rules_say() {
     let drain = drained_by(&pods, &all, &[], None);
     assert_eq!(names(&drain.waiting), ["awaited", "odd", "plain"]);
     assert_eq!(held(&drain).len(), 1);
-    assert_eq!(
-        names(&drain.evict),
-        Vec::<&str>::new(),
-        "the awaited pod has order 0, the others 5"
-    );
+    assert_eq!(names(&drain.evict), Vec::<&str>::new(), "the awaited pod has order 0, the others 5");
     let without_rules = drained(&pods, None);
     assert_eq!(names(&without_rules.evict), ["odd", "plain"]);
     let over = drained_by(&pods, &all, &[], Some("2026-01-05T12:00:00Z"));
@@ -359,10 +275,7 @@ fn the_drain_label_skips_a_pod_or_waits_for_it_whatever_the_rules_say() {
         !over.delete.iter().any(|(pod, _)| pod.name == "skipped"),
         "a skipped pod stays beyond the deadline"
     );
-    assert!(
-        over.delete.iter().any(|(pod, _)| pod.name == "awaited"),
-        "an awaited one doesn't"
-    );
+    assert!(over.delete.iter().any(|(pod, _)| pod.name == "awaited"), "an awaited one doesn't");
 }
 
 #[test]
@@ -384,12 +297,7 @@ fn drain_rules_give_the_order_and_the_first_by_name_holds() {
     let app = |name: &str| labelled(&json!({"app": name}));
     let mut of_set = daemon();
     json_merge(&mut of_set, app("daemon"));
-    let pods = [
-        pod("d", of_set),
-        pod("l", app("logging")),
-        pod("w", app("web")),
-        pod("f", app("first")),
-    ];
+    let pods = [pod("d", of_set), pod("l", app("logging")), pod("w", app("web")), pod("f", app("first"))];
     for (rest, expected) in [(4, "f"), (3, "w"), (2, "l"), (1, "d")] {
         assert_eq!(
             names(&drained_by(&pods[..rest], &all, &[], None).evict),
@@ -410,20 +318,11 @@ fn drain_rules_choose_machines_clusters_pods_and_namespaces() {
     elsewhere.metadata.namespace = Some("monitoring".to_owned());
     let pods = [pod("here", json!({})), elsewhere];
     let left = |rules: &DrainRules| {
-        names(&drained_by(&pods, rules, &[], None).waiting)
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        names(&drained_by(&pods, rules, &[], None).waiting).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
+    assert_eq!(left(&skip(json!({}))), Vec::<String>::new(), "no selector means everything");
     assert_eq!(
-        left(&skip(json!({}))),
-        Vec::<String>::new(),
-        "no selector means everything"
-    );
-    assert_eq!(
-        left(&skip(
-            json!({"machines": [{"selector": {"matchLabels": {"os": "windows"}}}]})
-        )),
+        left(&skip(json!({"machines": [{"selector": {"matchLabels": {"os": "windows"}}}]}))),
         ["here", "elsewhere"]
     );
     assert_eq!(
@@ -433,11 +332,7 @@ fn drain_rules_choose_machines_clusters_pods_and_namespaces() {
         Vec::<String>::new()
     );
     let other_stage = json!({"machines": [{"selector": {"matchLabels": {"os": "linux"}}, "clusterSelector": {"matchLabels": {"stage": "test"}}}]});
-    assert_eq!(
-        left(&skip(other_stage)),
-        ["here", "elsewhere"],
-        "both selectors of one entry must match"
-    );
+    assert_eq!(left(&skip(other_stage)), ["here", "elsewhere"], "both selectors of one entry must match");
     let namespaced = json!({"pods": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]});
     assert_eq!(left(&skip(namespaced)), ["here"]);
 }

@@ -17,7 +17,9 @@ fn world() -> World {
             "spec": {"replicas": 2}
         }))],
         machines: vec![
-            of(json!({"metadata": {"name": "floor", "namespace": "d", "labels": {"cluster.x-k8s.io/deployment-name": "m1"}}})),
+            of(
+                json!({"metadata": {"name": "floor", "namespace": "d", "labels": {"cluster.x-k8s.io/deployment-name": "m1"}}}),
+            ),
             of(json!({"metadata": {
                 "name": "ours", "namespace": "d", "labels": {"cluster.x-k8s.io/deployment-name": "m1"},
                 "annotations": {
@@ -59,8 +61,14 @@ fn an_entry_without_claim_and_a_machine_without_claim_are_found() {
     let mut world = world();
     world.claims.clear();
     let found = messages(&world);
-    assert!(found.contains(&"MachineDeployment d/m1: ledger entry aaaaaaaa-aaaa has 0 claims".to_owned()), "{found:?}");
-    assert!(found.contains(&"Machine d/ours: claim c/aaaaaaaa-aaaa-aaaa does not exist".to_owned()), "{found:?}");
+    assert!(
+        found.contains(&"MachineDeployment d/m1: ledger entry aaaaaaaa-aaaa has 0 claims".to_owned()),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&"Machine d/ours: claim c/aaaaaaaa-aaaa-aaaa does not exist".to_owned()),
+        "{found:?}"
+    );
     assert!(found.contains(&"Node /n: our finalizer without reason".to_owned()), "{found:?}");
 }
 
@@ -86,8 +94,14 @@ fn forgotten_marks_are_found() {
     let machine = world.machines[1].metadata.annotations.as_mut().unwrap();
     machine.remove(annotations::PRE_TERMINATE_HOOK);
     machine.insert(annotations::DELETE_MACHINE.to_owned(), "yes".to_owned());
-    world.nodes[0].spec.as_mut().unwrap().taints = Some(vec![of(json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}))]);
-    world.machine_deployments[0].metadata.annotations.as_mut().unwrap().insert(annotations::PAUSE_FOR.to_owned(), "x".to_owned());
+    world.nodes[0].spec.as_mut().unwrap().taints =
+        Some(vec![of(json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}))]);
+    world.machine_deployments[0]
+        .metadata
+        .annotations
+        .as_mut()
+        .unwrap()
+        .insert(annotations::PAUSE_FOR.to_owned(), "x".to_owned());
     assert_eq!(
         messages(&world),
         [

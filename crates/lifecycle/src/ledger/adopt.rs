@@ -50,11 +50,7 @@ fn refusal(
     floor: i64,
     taken: &[&str],
 ) -> Option<String> {
-    let Some(machine) = observed
-        .machines
-        .iter()
-        .find(|machine| machine.machine.uid == uid)
-    else {
+    let Some(machine) = observed.machines.iter().find(|machine| machine.machine.uid == uid) else {
         return Some(format!("there is no Machine with UID {uid} to adopt"));
     };
     let name = &machine.machine.name;
@@ -65,9 +61,7 @@ fn refusal(
     } else if claim.machine.is_some() {
         Some("it had a Machine before and can't adopt another".to_owned())
     } else if floor < 1 {
-        Some(format!(
-            "every Machine of the MachineDeployment is claimed, so {name} can't be adopted"
-        ))
+        Some(format!("every Machine of the MachineDeployment is claimed, so {name} can't be adopted"))
     } else {
         None
     }
@@ -75,16 +69,12 @@ fn refusal(
 
 /// Takes the entries out of claims that leave their Machine behind; the number stays. Returns whether there was such a patch.
 pub(super) fn release(observed: &Observed<'_>, step: &mut Step) -> bool {
-    let Some(deployment) = observed
-        .machine_deployment
-        .filter(|deployment| deployment.paused.is_none())
+    let Some(deployment) = observed.machine_deployment.filter(|deployment| deployment.paused.is_none())
     else {
         return false;
     };
-    let leaving: Vec<&Entry> = released(observed)
-        .filter(|claim| observed.is_counted(claim))
-        .map(|claim| &claim.entry)
-        .collect();
+    let leaving: Vec<&Entry> =
+        released(observed).filter(|claim| observed.is_counted(claim)).map(|claim| &claim.entry).collect();
     if leaving.is_empty() {
         return false;
     }
@@ -101,9 +91,7 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) -> bool {
 pub(super) fn forget(observed: &Observed<'_>, step: &mut Step) {
     for claim in released(observed).filter(|claim| !observed.is_counted(claim)) {
         if let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) {
-            step.writes.push(Write::Forget {
-                machine: machine.machine.clone(),
-            });
+            step.writes.push(Write::Forget { machine: machine.machine.clone() });
         }
     }
 }

@@ -15,12 +15,8 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
     renew_hooks(observed, step);
     let mut machines = bindable(observed);
     // Never more than live − floor: the rest is not ours, whoever made it.
-    let ours = count(
-        observed
-            .machines
-            .iter()
-            .filter(|machine| !machine.deleting && observed.is_ours(machine)),
-    );
+    let ours =
+        count(observed.machines.iter().filter(|machine| !machine.deleting && observed.is_ours(machine)));
     let mut room = observed.live() - deployment.floor() - ours;
     for claim in waiting(observed) {
         if room <= 0 {
@@ -30,10 +26,7 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
             continue;
         };
         let machine = machines.remove(position);
-        step.writes.push(Write::Bind {
-            machine: machine.machine.clone(),
-            claim: claim.claim.clone(),
-        });
+        step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
         if !claim.orphan {
             step.writes.push(Write::RecordMachine {
                 claim: claim.claim.clone(),
@@ -60,16 +53,9 @@ pub(super) fn record(observed: &Observed<'_>, step: &mut Step) {
 
 /// A live Machine of ours without hook would be replaced as soon as somebody deletes it.
 fn renew_hooks(observed: &Observed<'_>, step: &mut Step) {
-    for machine in observed
-        .machines
-        .iter()
-        .filter(|machine| !machine.deleting && !machine.hooked)
-    {
+    for machine in observed.machines.iter().filter(|machine| !machine.deleting && !machine.hooked) {
         if let Some(claim) = observed.claim_of(machine) {
-            step.writes.push(Write::Bind {
-                machine: machine.machine.clone(),
-                claim: claim.claim.clone(),
-            });
+            step.writes.push(Write::Bind { machine: machine.machine.clone(), claim: claim.claim.clone() });
         }
     }
 }
@@ -77,23 +63,13 @@ fn renew_hooks(observed: &Observed<'_>, step: &mut Step) {
 /// Unowned Machines, those of the newest MachineSet first, newest first.
 fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
     let set_age = |machine: &MachineView| {
-        let set = observed
-            .machine_sets
-            .iter()
-            .find(|set| machine.machine_set.as_ref() == Some(&set.name));
+        let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
         set.map(|set| (set.revision, set.created, set.name.clone()))
     };
-    let mut machines: Vec<_> = observed
-        .machines
-        .iter()
-        .filter(|machine| machine.claim.is_none() && !machine.deleting)
-        .collect();
+    let mut machines: Vec<_> =
+        observed.machines.iter().filter(|machine| machine.claim.is_none() && !machine.deleting).collect();
     machines.sort_by_key(|machine| {
-        (
-            Reverse(set_age(machine)),
-            Reverse(machine.created),
-            machine.machine.name.clone(),
-        )
+        (Reverse(set_age(machine)), Reverse(machine.created), machine.machine.name.clone())
     });
     machines
 }
@@ -103,12 +79,7 @@ fn bindable<'a>(observed: &'a Observed<'_>) -> Vec<&'a MachineView> {
 fn waiting<'a>(observed: &'a Observed<'_>) -> Vec<&'a ClaimView> {
     let mut claims: Vec<_> = unbound_entries(observed).collect();
     claims.sort_by_key(|claim| {
-        (
-            claim.deleting,
-            claim.adopts.is_none(),
-            claim.created,
-            claim.claim.uid.clone(),
-        )
+        (claim.deleting, claim.adopts.is_none(), claim.created, claim.claim.uid.clone())
     });
     // A claim that lost its Machine ends; only then may its remake be bound to it, to be given back.
     claims.retain(|claim| claim.deleting || claim.machine.is_none());
@@ -136,16 +107,11 @@ fn position(observed: &Observed<'_>, machines: &[&MachineView], claim: &ClaimVie
             .iter()
             .rposition(|machine| is_free(machine) && machine.machine_set.as_deref() == newest);
     }
-    machines
-        .iter()
-        .position(|machine| is_free(machine) && made_for(machine, claim))
+    machines.iter().position(|machine| is_free(machine) && made_for(machine, claim))
 }
 
 fn is_wanted_for_adoption(observed: &Observed<'_>, machine: &MachineView) -> bool {
-    observed
-        .claims
-        .iter()
-        .any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
+    observed.claims.iter().any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
 }
 
 /// A Machine that is much older than the claim was there before it, for somebody else.

@@ -9,12 +9,7 @@ pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
     end_lost(observed, step);
     let Some(deployment) = observed.machine_deployment else {
         for claim in outside(observed) {
-            end(
-                step,
-                claim,
-                EndReason::InsufficientCapacity,
-                "its MachineDeployment is gone",
-            );
+            end(step, claim, EndReason::InsufficientCapacity, "its MachineDeployment is gone");
         }
         return;
     };
@@ -28,10 +23,7 @@ pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
     let reason = if let Some(message) = &deployment.paused {
         Some(message.clone())
     } else {
-        deployment
-            .unavailable
-            .as_ref()
-            .map(|reason| reason.message.clone())
+        deployment.unavailable.as_ref().map(|reason| reason.message.clone())
     };
     if let Some(message) = reason {
         for claim in entering(observed) {
@@ -43,11 +35,7 @@ pub(super) fn end_unserved(observed: &Observed<'_>, step: &mut Step) {
 
 /// Ends claims whose Machine somebody else took. One whose Machine a roll-out replaces ends when its successor has its place.
 fn end_lost(observed: &Observed<'_>, step: &mut Step) {
-    for claim in observed
-        .claims
-        .iter()
-        .filter(|claim| !claim.deleting && claim.machine.is_some())
-    {
+    for claim in observed.claims.iter().filter(|claim| !claim.deleting && claim.machine.is_some()) {
         match observed.machine_of(claim) {
             None => end(step, claim, EndReason::MachineLost, "its Machine is gone"),
             Some(machine) if machine.deleting => {
@@ -74,19 +62,13 @@ fn end_lost(observed: &Observed<'_>, step: &mut Step) {
 
 /// Somebody lowered the number below that of our claims: as many claims without a Machine end as are too many, newest first.
 fn end_surplus(observed: &Observed<'_>, step: &mut Step) {
-    let Some(deployment) = observed
-        .machine_deployment
-        .filter(|deployment| deployment.floor() < 0)
-    else {
+    let Some(deployment) = observed.machine_deployment.filter(|deployment| deployment.floor() < 0) else {
         return;
     };
     step.scaled_by_others = true;
     // Claims that end already make up for their part of the difference.
     let ending = super::observed::count(
-        observed
-            .claims
-            .iter()
-            .filter(|claim| claim.deleting && deployment.ledger.contains(&claim.entry)),
+        observed.claims.iter().filter(|claim| claim.deleting && deployment.ledger.contains(&claim.entry)),
     );
     let surplus = usize::try_from(-deployment.floor() - ending).unwrap_or(0);
     let mut unbound: Vec<&ClaimView> = super::bind::unbound_entries(observed)
@@ -115,9 +97,7 @@ pub(super) fn enter(observed: &Observed<'_>, step: &mut Step) {
     }
     let mut claims: Vec<&ClaimView> = entering(observed).collect();
     claims.sort_by_key(|claim| (claim.created, claim.claim.uid.clone()));
-    let room = deployment
-        .max_size
-        .map_or(i64::MAX, |max| (max - deployment.replicas).max(0));
+    let room = deployment.max_size.map_or(i64::MAX, |max| (max - deployment.replicas).max(0));
     let served = claims.len().min(usize::try_from(room).unwrap_or(usize::MAX));
     for claim in claims.split_off(served) {
         let message = format!(
@@ -158,9 +138,5 @@ fn outside<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a ClaimView
 }
 
 pub(super) fn end(step: &mut Step, claim: &ClaimView, reason: EndReason, message: &str) {
-    step.writes.push(Write::EndClaim {
-        claim: claim.claim.clone(),
-        reason,
-        message: message.to_owned(),
-    });
+    step.writes.push(Write::EndClaim { claim: claim.claim.clone(), reason, message: message.to_owned() });
 }

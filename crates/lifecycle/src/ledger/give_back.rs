@@ -16,9 +16,7 @@ const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(2);
 pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
     for machine in held(observed) {
         let Some(owner) = &machine.claim else { continue };
-        let gone = observed
-            .machine_deployment
-            .is_none_or(|deployment| deployment.deleting);
+        let gone = observed.machine_deployment.is_none_or(|deployment| deployment.deleting);
         let counted = observed
             .machine_deployment
             .is_some_and(|deployment| deployment.ledger.contains(&Entry::of_uid(&owner.uid)));
@@ -33,9 +31,7 @@ pub(super) fn release(observed: &Observed<'_>, step: &mut Step) {
             observed.lowered() || drained && observed.rolling_out()
         };
         if release {
-            step.writes.push(Write::ReleaseHook {
-                machine: machine.machine.clone(),
-            });
+            step.writes.push(Write::ReleaseHook { machine: machine.machine.clone() });
         } else {
             step.look_again = Some(LOOK_AGAIN);
         }
@@ -59,10 +55,8 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
         })
         .collect();
     // Somebody else's deletion is judged by numbers that must be current.
-    let due: Vec<_> = due
-        .into_iter()
-        .filter(|(machine, _)| machine.drain_excluded || deployment.observed)
-        .collect();
+    let due: Vec<_> =
+        due.into_iter().filter(|(machine, _)| machine.drain_excluded || deployment.observed).collect();
     if due.is_empty() {
         return false;
     }
@@ -75,9 +69,7 @@ pub(super) fn lower(observed: &Observed<'_>, step: &mut Step) -> bool {
     }
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
-        ledger: deployment
-            .ledger
-            .changed([], due.iter().map(|(_, claim)| &claim.entry)),
+        ledger: deployment.ledger.changed([], due.iter().map(|(_, claim)| &claim.entry)),
         replicas: (lowered > 0).then_some((deployment.replicas - lowered).max(0)),
         end_pause: false,
     });
@@ -91,19 +83,13 @@ fn remakes(observed: &Observed<'_>, stays: fn(&MachineView) -> bool) -> i64 {
     let Some(deployment) = observed.machine_deployment else {
         return 0;
     };
-    let unowned = count(
-        observed
-            .machines
-            .iter()
-            .filter(|machine| !machine.deleting && !observed.is_ours(machine)),
-    );
+    let unowned =
+        count(observed.machines.iter().filter(|machine| !machine.deleting && !observed.is_ours(machine)));
     let unserved = (count(unbound_entries(observed)) - (unowned - deployment.floor().max(0)).max(0)).max(0);
     let all =
         deployment.replicas - count(observed.machines.iter().filter(|machine| stays(machine))) - unserved;
     // Of several MachineSets only the oldest is lowered: beyond what it wants itself, lowering would take one that stays.
-    observed
-        .vacant_in_oldest(stays)
-        .map_or(all, |vacant| vacant.min(all))
+    observed.vacant_in_oldest(stays).map_or(all, |vacant| vacant.min(all))
 }
 
 /// Deletes the Machines of claims that are drained. Returns whether the MachineDeployment is to be paused for one of them.
@@ -112,11 +98,7 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
         return false;
     };
     let mut paused = false;
-    for claim in observed
-        .claims
-        .iter()
-        .filter(|claim| claim.deleting && !claim.keeps_machine)
-    {
+    for claim in observed.claims.iter().filter(|claim| claim.deleting && !claim.keeps_machine) {
         let Some(machine) = observed.machine_of(claim).filter(|machine| !machine.deleting) else {
             continue;
         };
@@ -128,10 +110,7 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
             give_back(claim, machine, step);
             None
         } else if observed.rolling_out() {
-            Some(format!(
-                "a roll-out of MachineDeployment {} is under way",
-                deployment.name
-            ))
+            Some(format!("a roll-out of MachineDeployment {} is under way", deployment.name))
         } else {
             paused = paused || super::revisions::pause(observed, claim, machine, step);
             Some(format!(
@@ -139,10 +118,7 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
                 deployment.name
             ))
         };
-        step.waiting.extend(waiting.map(|message| Waiting {
-            claim: claim.claim.clone(),
-            message,
-        }));
+        step.waiting.extend(waiting.map(|message| Waiting { claim: claim.claim.clone(), message }));
     }
     paused
 }
@@ -153,20 +129,13 @@ fn give_back(claim: &ClaimView, machine: &MachineView, step: &mut Step) {
         return;
     }
     if !machine.drain_excluded && !claim.orphan {
-        step.writes.push(Write::ExcludeDrain {
-            machine: machine.machine.clone(),
-        });
+        step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
     }
-    step.writes.push(Write::DeleteMachine {
-        machine: machine.machine.clone(),
-    });
+    step.writes.push(Write::DeleteMachine { machine: machine.machine.clone() });
     step.look_again = Some(LOOK_AGAIN);
 }
 
 /// Machines of ours that are deleting and held by our hook.
 fn held<'a>(observed: &'a Observed<'_>) -> impl Iterator<Item = &'a MachineView> {
-    observed
-        .machines
-        .iter()
-        .filter(|machine| machine.deleting && machine.hooked && machine.claim.is_some())
+    observed.machines.iter().filter(|machine| machine.deleting && machine.hooked && machine.claim.is_some())
 }

@@ -23,10 +23,7 @@ pub struct Observed<'a> {
 
 /// A MachineDeployment.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and none excludes another"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct MachineDeploymentView {
     /// Namespace and name.
     pub name: NamespacedName,
@@ -88,10 +85,7 @@ pub struct MachineSetView {
 
 /// A Machine.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and none excludes another"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct MachineView {
     /// Name, UID and resourceVersion.
     pub machine: MachineRef,
@@ -115,10 +109,7 @@ pub struct MachineView {
 
 /// A NodeClaim that is assigned to the MachineDeployment.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and none excludes another"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and none excludes another")]
 pub struct ClaimView {
     /// Name and UID.
     pub claim: ClaimRef,
@@ -150,12 +141,9 @@ impl Observed<'_> {
 
     /// The Machine that carries the claim, live or deleting.
     pub(super) fn machine_of(&self, claim: &ClaimView) -> Option<&MachineView> {
-        self.machines.iter().find(|machine| {
-            machine
-                .claim
-                .as_ref()
-                .is_some_and(|owner| owner.uid == claim.claim.uid)
-        })
+        self.machines
+            .iter()
+            .find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.uid == claim.claim.uid))
     }
 
     /// The claim that the Machine carries, if it still exists.
@@ -170,10 +158,7 @@ impl Observed<'_> {
         let Some(deployment) = self.machine_deployment else {
             return false;
         };
-        machine
-            .claim
-            .as_ref()
-            .is_some_and(|owner| deployment.ledger.contains(&Entry::of_uid(&owner.uid)))
+        machine.claim.as_ref().is_some_and(|owner| deployment.ledger.contains(&Entry::of_uid(&owner.uid)))
     }
 
     /// Whether Cluster API has taken over the present number.
@@ -204,25 +189,17 @@ impl Observed<'_> {
     pub fn at_rest(&self) -> bool {
         self.settled()
             && !self.machines.iter().any(|machine| machine.deleting)
-            && self
-                .machine_sets
-                .iter()
-                .map(|set| set.status_replicas)
-                .sum::<i64>()
-                == self.live()
+            && self.machine_sets.iter().map(|set| set.status_replicas).sum::<i64>() == self.live()
     }
 
     /// The MachineSet of the present template.
     pub(super) fn newest_set(&self) -> Option<&MachineSetView> {
-        self.machine_sets
-            .iter()
-            .max_by_key(|set| (set.revision, set.created, set.name.as_str()))
+        self.machine_sets.iter().max_by_key(|set| (set.revision, set.created, set.name.as_str()))
     }
 
     /// The claim's entry is in the ledger.
     pub(super) fn is_counted(&self, claim: &ClaimView) -> bool {
-        self.machine_deployment
-            .is_some_and(|deployment| deployment.ledger.contains(&claim.entry))
+        self.machine_deployment.is_some_and(|deployment| deployment.ledger.contains(&claim.entry))
     }
 
     /// Whether several MachineSets have replicas or Machines: a roll-out, or revisions side by side.
@@ -233,14 +210,9 @@ impl Observed<'_> {
     /// A roll-out by Cluster API is under way: whatever we lower, it decides which Machines go.
     pub(super) fn rolling_out(&self) -> bool {
         let newest = self.newest_set().map(|set| set.name.as_str());
-        let older = || {
-            self.machine_sets
-                .iter()
-                .any(|set| newest != Some(set.name.as_str()) && self.populated(set))
-        };
-        self.machine_deployment
-            .is_some_and(|deployment| deployment.rolling_update)
-            && older()
+        let older =
+            || self.machine_sets.iter().any(|set| newest != Some(set.name.as_str()) && self.populated(set));
+        self.machine_deployment.is_some_and(|deployment| deployment.rolling_update) && older()
     }
 
     /// Whether lowering by one takes this very Machine, once it is deleting: no roll-out, and it is in the oldest MachineSet with
@@ -252,8 +224,7 @@ impl Observed<'_> {
         if !self.several_revisions() {
             return true;
         }
-        self.oldest_set()
-            .is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
+        self.oldest_set().is_some_and(|set| machine.machine_set.as_ref() == Some(&set.name))
     }
 
     /// The MachineSet with replicas that is lowered first: the oldest, that of the present template last.
@@ -276,10 +247,7 @@ impl Observed<'_> {
     fn populated(&self, set: &MachineSetView) -> bool {
         set.replicas > 0
             || set.status_replicas > 0
-            || self
-                .machines
-                .iter()
-                .any(|machine| machine.machine_set.as_ref() == Some(&set.name))
+            || self.machines.iter().any(|machine| machine.machine_set.as_ref() == Some(&set.name))
     }
 }
 

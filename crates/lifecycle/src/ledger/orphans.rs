@@ -38,10 +38,7 @@ impl Orphans {
         let known: BTreeSet<&Entry> = claims.iter().map(|claim| &claim.entry).collect();
         let mut found: BTreeMap<Entry, (ClaimRef, bool)> = BTreeMap::new();
         for entry in deployment.ledger.iter().filter(|entry| !known.contains(entry)) {
-            let nameless = ClaimRef {
-                name: String::new(),
-                uid: entry.to_string(),
-            };
+            let nameless = ClaimRef { name: String::new(), uid: entry.to_string() };
             found.insert(entry.clone(), (nameless, false));
         }
         for machine in machines {
@@ -69,9 +66,7 @@ impl Orphans {
             .collect();
         ripe.sort_by(|a, b| (a.0, a.1, &a.2).cmp(&(b.0, b.1, &b.2)));
         ripe.truncate((ours / 10).max(1));
-        ripe.into_iter()
-            .map(|(_, since, entry, claim)| ClaimView::orphan(claim, entry, since))
-            .collect()
+        ripe.into_iter().map(|(_, since, entry, claim)| ClaimView::orphan(claim, entry, since)).collect()
     }
 
     /// How many there are, whatever their age.
@@ -101,9 +96,7 @@ mod tests {
 
     /// A MachineDeployment with so many Machines of claims that don't exist.
     fn deserted(count: usize) -> (MachineDeploymentView, Vec<MachineView>) {
-        let entries: Vec<String> = (0..count)
-            .map(|number| Entry::of_uid(&uid(number)).to_string())
-            .collect();
+        let entries: Vec<String> = (0..count).map(|number| Entry::of_uid(&uid(number)).to_string()).collect();
         let deployment = MachineDeploymentView {
             name: NamespacedName::new("d", "m"),
             resource_version: "1".into(),
@@ -128,10 +121,7 @@ mod tests {
             deleting: false,
             acknowledged: false,
             machine_set: None,
-            claim: Some(ClaimRef {
-                name: format!("c{number}"),
-                uid: uid(number),
-            }),
+            claim: Some(ClaimRef { name: format!("c{number}"), uid: uid(number) }),
             hooked: true,
             drain_excluded: false,
             marked: false,
@@ -143,22 +133,9 @@ mod tests {
     fn nothing_is_given_back_before_ten_minutes() {
         let (deployment, machines) = deserted(1);
         let mut orphans = Orphans::default();
-        assert!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::Full, at(0))
-                .is_empty()
-        );
-        assert!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::Full, at(9))
-                .is_empty()
-        );
-        assert_eq!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::Full, at(10))
-                .len(),
-            1
-        );
+        assert!(orphans.ripe(&deployment, &machines, &[], Trust::Full, at(0)).is_empty());
+        assert!(orphans.ripe(&deployment, &machines, &[], Trust::Full, at(9)).is_empty());
+        assert_eq!(orphans.ripe(&deployment, &machines, &[], Trust::Full, at(10)).len(), 1);
     }
 
     #[test]
@@ -166,12 +143,7 @@ mod tests {
         let (deployment, mut machines) = deserted(30);
         let mut orphans = Orphans::default();
         orphans.ripe(&deployment, &machines, &[], Trust::Full, at(0));
-        assert_eq!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::Full, at(10))
-                .len(),
-            3
-        );
+        assert_eq!(orphans.ripe(&deployment, &machines, &[], Trust::Full, at(10)).len(), 3);
         machines[20].deleting = true;
         let going = orphans.ripe(&deployment, &machines, &[], Trust::Full, at(11));
         assert_eq!(going[0].claim.uid, uid(20));
@@ -182,11 +154,7 @@ mod tests {
         let (deployment, machines) = deserted(5);
         let mut orphans = Orphans::default();
         orphans.ripe(&deployment, &machines, &[], Trust::None, at(0));
-        assert!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::None, at(600))
-                .is_empty()
-        );
+        assert!(orphans.ripe(&deployment, &machines, &[], Trust::None, at(600)).is_empty());
         assert_eq!(orphans.len(), 5);
     }
 
@@ -197,15 +165,9 @@ mod tests {
         orphans.ripe(&deployment, &machines, &[], Trust::Full, at(0));
         let mut claim = ClaimView::orphan(machines[0].claim.clone().unwrap(), Entry::of_uid(&uid(0)), at(0));
         claim.orphan = false;
+        assert!(orphans.ripe(&deployment, &machines, &[claim], Trust::Full, at(5)).is_empty());
         assert!(
-            orphans
-                .ripe(&deployment, &machines, &[claim], Trust::Full, at(5))
-                .is_empty()
-        );
-        assert!(
-            orphans
-                .ripe(&deployment, &machines, &[], Trust::Full, at(12))
-                .is_empty(),
+            orphans.ripe(&deployment, &machines, &[], Trust::Full, at(12)).is_empty(),
             "the time begins anew"
         );
     }

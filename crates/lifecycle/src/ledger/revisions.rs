@@ -20,10 +20,7 @@ pub(super) fn pause(
     let Some(deployment) = observed.machine_deployment else {
         return false;
     };
-    let set = observed
-        .machine_sets
-        .iter()
-        .find(|set| machine.machine_set.as_ref() == Some(&set.name));
+    let set = observed.machine_sets.iter().find(|set| machine.machine_set.as_ref() == Some(&set.name));
     let Some(set) = set.filter(|set| set.replicas > 0 && observed.settled() && machine.hooked) else {
         return false;
     };
@@ -32,9 +29,7 @@ pub(super) fn pause(
         return false;
     }
     if !machine.drain_excluded && !claim.orphan {
-        step.writes.push(Write::ExcludeDrain {
-            machine: machine.machine.clone(),
-        });
+        step.writes.push(Write::ExcludeDrain { machine: machine.machine.clone() });
     }
     let pause = OwnPause {
         claim_uid: claim.claim.uid.clone(),
@@ -42,10 +37,7 @@ pub(super) fn pause(
         target: set.replicas - 1,
         lifted: false,
     };
-    step.writes.push(Write::Pause {
-        resource_version: deployment.resource_version.clone(),
-        pause,
-    });
+    step.writes.push(Write::Pause { resource_version: deployment.resource_version.clone(), pause });
     step.look_again = Some(LOOK_AGAIN);
     true
 }
@@ -55,24 +47,15 @@ pub(super) fn under_own_pause(observed: &Observed<'_>, step: &mut Step) -> bool 
     let Some(deployment) = observed.machine_deployment else {
         return false;
     };
-    let Some(pause) = deployment
-        .own_pause
-        .as_ref()
-        .filter(|_| deployment.paused.is_none())
-    else {
+    let Some(pause) = deployment.own_pause.as_ref().filter(|_| deployment.paused.is_none()) else {
         return false;
     };
     step.look_again = Some(LOOK_AGAIN);
-    let machine = observed.machines.iter().find(|machine| {
-        machine
-            .claim
-            .as_ref()
-            .is_some_and(|owner| owner.uid == pause.claim_uid)
-    });
-    let set = observed
-        .machine_sets
+    let machine = observed
+        .machines
         .iter()
-        .find(|set| set.name == pause.machine_set);
+        .find(|machine| machine.claim.as_ref().is_some_and(|owner| owner.uid == pause.claim_uid));
+    let set = observed.machine_sets.iter().find(|set| set.name == pause.machine_set);
     match (machine, set) {
         (Some(machine), Some(set)) if !pause.lifted => {
             if !deployment.pause_acknowledged {
@@ -102,9 +85,7 @@ fn lower(machine: &MachineView, set: &MachineSetView, pause: &OwnPause, step: &m
     if machine.deleting && !machine.acknowledged {
         // Somebody deleted it, and its MachineSet may not know yet: it would take another.
     } else if !machine.deleting && !machine.marked {
-        step.writes.push(Write::MarkMachine {
-            machine: machine.machine.clone(),
-        });
+        step.writes.push(Write::MarkMachine { machine: machine.machine.clone() });
     } else {
         step.writes.push(Write::ScaleMachineSet {
             name: set.name.clone(),
@@ -135,9 +116,8 @@ fn end(
     taken: Option<&MachineView>,
     step: &mut Step,
 ) {
-    let claim = taken
-        .and_then(|machine| observed.claim_of(machine))
-        .filter(|claim| observed.is_counted(claim));
+    let claim =
+        taken.and_then(|machine| observed.claim_of(machine)).filter(|claim| observed.is_counted(claim));
     step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed([], claim.map(|claim| &claim.entry)),

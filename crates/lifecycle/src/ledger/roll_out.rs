@@ -42,9 +42,7 @@ pub(super) fn succeed(observed: &Observed<'_>, step: &mut Step) -> bool {
             continue;
         }
         match successor_of(observed, claim) {
-            None => step.writes.push(Write::CreateSuccessor {
-                claim: claim.claim.clone(),
-            }),
+            None => step.writes.push(Write::CreateSuccessor { claim: claim.claim.clone() }),
             Some(successor) => {
                 entering.push(&successor.entry);
                 leaving.push(&claim.entry);
@@ -66,11 +64,7 @@ pub(super) fn succeed(observed: &Observed<'_>, step: &mut Step) -> bool {
 
 /// A successor whose predecessor has left the ledger otherwise can never enter.
 fn end_stranded(observed: &Observed<'_>, step: &mut Step) {
-    for successor in observed
-        .claims
-        .iter()
-        .filter(|claim| !claim.deleting && !observed.is_counted(claim))
-    {
+    for successor in observed.claims.iter().filter(|claim| !claim.deleting && !observed.is_counted(claim)) {
         let Some(uid) = &successor.replaces else { continue };
         let predecessor = observed.claims.iter().find(|claim| claim.claim.uid == *uid);
         if predecessor.is_none_or(|predecessor| predecessor.deleting || !observed.is_counted(predecessor)) {
@@ -85,10 +79,7 @@ fn end_stranded(observed: &Observed<'_>, step: &mut Step) {
 }
 
 fn successor_of<'a>(observed: &'a Observed<'_>, claim: &ClaimView) -> Option<&'a ClaimView> {
-    observed
-        .claims
-        .iter()
-        .find(|other| !other.deleting && other.replaces.as_ref() == Some(&claim.claim.uid))
+    observed.claims.iter().find(|other| !other.deleting && other.replaces.as_ref() == Some(&claim.claim.uid))
 }
 
 /// A Machine of an older revision that goes while Cluster API rolls out.

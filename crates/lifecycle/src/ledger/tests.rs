@@ -25,8 +25,5 @@ fn a_ledger_is_written_sorted_and_read_back() {
 
 #[test]
 fn an_entry_is_the_first_13_characters_of_the_uid() {
-    assert_eq!(
-        Entry::of_uid("0f8fad5b-d9cb-469f-a165-70867728950e").to_string(),
-        "0f8fad5b-d9cb"
-    );
+    assert_eq!(Entry::of_uid("0f8fad5b-d9cb-469f-a165-70867728950e").to_string(), "0f8fad5b-d9cb");
 }

@@ -24,9 +24,8 @@ impl MachineDeploymentView {
         headroom: Option<i64>,
         unavailable: &[UnavailableReason],
     ) -> Self {
-        let ledger = annotation(&deployment.metadata, annotations::CLAIMS)
-            .map(Ledger::parse)
-            .unwrap_or_default();
+        let ledger =
+            annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
         let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
         let own_pause = own_pause(deployment);
         let paused = if own_pause.is_some() {
@@ -37,12 +36,7 @@ impl MachineDeploymentView {
                 .find(|reason| reason.code == ReasonCode::Paused)
                 .map(|reason| reason.message.clone())
         };
-        let own = [
-            ReasonCode::RollingOut,
-            ReasonCode::MaxSize,
-            ReasonCode::Paused,
-            ReasonCode::Deleting,
-        ];
+        let own = [ReasonCode::RollingOut, ReasonCode::MaxSize, ReasonCode::Paused, ReasonCode::Deleting];
         Self {
             name: name_of(&deployment.metadata),
             resource_version: deployment.metadata.resource_version.clone().unwrap_or_default(),
@@ -55,10 +49,7 @@ impl MachineDeploymentView {
             own_pause,
             pause_acknowledged: condition::is_true(&deployment.status.conditions, conditions::CAPI_PAUSED),
             max_size: headroom.map(|headroom| replicas + headroom),
-            unavailable: unavailable
-                .iter()
-                .find(|reason| !own.contains(&reason.code))
-                .cloned(),
+            unavailable: unavailable.iter().find(|reason| !own.contains(&reason.code)).cloned(),
         }
     }
 }
@@ -68,27 +59,16 @@ fn own_pause(deployment: &MachineDeployment) -> Option<OwnPause> {
     let mut parts = annotation(&deployment.metadata, annotations::PAUSE_FOR)?.split('/');
     let (claim_uid, machine_set, target) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
     let lifted = annotation(&deployment.metadata, annotations::CAPI_PAUSED).is_none();
-    Some(OwnPause {
-        claim_uid: claim_uid.to_owned(),
-        machine_set: machine_set.to_owned(),
-        target,
-        lifted,
-    })
+    Some(OwnPause { claim_uid: claim_uid.to_owned(), machine_set: machine_set.to_owned(), target, lifted })
 }
 
 /// The other two switches, which may be on beside our own pause.
 fn paused_besides(deployment: &MachineDeployment, cluster: Option<&Cluster>) -> Option<String> {
     if deployment.spec.paused {
-        return Some(format!(
-            "spec.paused is true on MachineDeployment {}",
-            name_of(&deployment.metadata)
-        ));
+        return Some(format!("spec.paused is true on MachineDeployment {}", name_of(&deployment.metadata)));
     }
     let cluster = cluster.filter(|cluster| cluster.spec.paused)?;
-    Some(format!(
-        "spec.paused is true on Cluster {}",
-        name_of(&cluster.metadata)
-    ))
+    Some(format!("spec.paused is true on Cluster {}", name_of(&cluster.metadata)))
 }
 
 impl ClaimView {
@@ -153,10 +133,7 @@ impl MachineView {
     /// The MachineDeployment of a Machine, by Cluster API's label.
     pub fn machine_deployment(machine: &Machine) -> Option<NamespacedName> {
         let name = machine.metadata.labels.as_ref()?.get(labels::DEPLOYMENT_NAME)?;
-        Some(NamespacedName::new(
-            machine.metadata.namespace.clone().unwrap_or_default(),
-            name,
-        ))
+        Some(NamespacedName::new(machine.metadata.namespace.clone().unwrap_or_default(), name))
     }
 }
 
@@ -183,9 +160,7 @@ impl ClaimView {
 
 /// The MachineDeployment that a claim is assigned to.
 pub fn assigned(claim: &NodeClaim) -> Option<NamespacedName> {
-    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?
-        .parse()
-        .ok()
+    annotation(&claim.metadata, annotations::MACHINE_DEPLOYMENT)?.parse().ok()
 }
 
 /// The Machine that a claim is bound to.
@@ -196,10 +171,7 @@ pub fn bound(claim: &NodeClaim) -> Option<NamespacedName> {
 /// A text without a slash is a name with an unknown UID: it belongs to no claim that exists, and no other claim gets the Machine.
 fn claim_ref(value: &str) -> ClaimRef {
     let (name, uid) = value.split_once('/').unwrap_or((value, ""));
-    ClaimRef {
-        name: name.to_owned(),
-        uid: uid.to_owned(),
-    }
+    ClaimRef { name: name.to_owned(), uid: uid.to_owned() }
 }
 
 fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -214,8 +186,5 @@ fn name_of(metadata: &ObjectMeta) -> NamespacedName {
 }
 
 fn created(metadata: &ObjectMeta) -> Timestamp {
-    metadata
-        .creation_timestamp
-        .as_ref()
-        .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
+    metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }

@@ -69,10 +69,7 @@ fn disruption_adds_its_taint_to_those_that_are_there_and_only_once() {
     let before =
         node(json!({"metadata": {"name": "n1"}, "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}));
     let patch = disrupted(&before).unwrap().patch;
-    assert_eq!(
-        patch["spec"]["taints"][1],
-        json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
-    );
+    assert_eq!(patch["spec"]["taints"][1], json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}));
     let after = node(json!({
         "metadata": {"name": "n1", "labels": {"node.kubernetes.io/exclude-from-external-load-balancers": "karpenter"}},
         "spec": patch["spec"]
@@ -84,8 +81,5 @@ fn disruption_adds_its_taint_to_those_that_are_there_and_only_once() {
 fn only_our_finalizer_is_taken_off() {
     let node =
         node(json!({"metadata": {"name": "n1", "finalizers": ["theirs", "karpenter.sh/termination"]}}));
-    assert_eq!(
-        released(&node).unwrap().patch["metadata"]["finalizers"],
-        json!(["theirs"])
-    );
+    assert_eq!(released(&node).unwrap().patch["metadata"]["finalizers"], json!(["theirs"]));
 }

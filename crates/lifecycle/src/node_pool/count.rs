@@ -57,14 +57,10 @@ pub fn counted<'a>(
     claims: impl IntoIterator<Item = &'a NodeClaim>,
     nodes: impl IntoIterator<Item = &'a Node>,
 ) -> Counted {
-    let mut total: BTreeMap<&str, i64> = [CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS]
-        .into_iter()
-        .map(|resource| (resource, 0))
-        .collect();
+    let mut total: BTreeMap<&str, i64> =
+        [CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS].into_iter().map(|resource| (resource, 0)).collect();
     let mut counted = Counted::default();
-    for pair in joined(claims, nodes)
-        .values()
-        .filter(|pair| pair.pool() == Some(pool) && !pair.is_leaving())
+    for pair in joined(claims, nodes).values().filter(|pair| pair.pool() == Some(pool) && !pair.is_leaving())
     {
         counted.nodes += 1;
         for (resource, (amount, (kind, name))) in pair.capacity() {
@@ -75,10 +71,9 @@ pub fn counted<'a>(
                     let sum = total.entry(resource).or_default();
                     *sum = sum.saturating_add(amount);
                 }
-                Err(error) => counted.unreadable.push(UnreadableAmount {
-                    object: format!("{kind} {name}"),
-                    error,
-                }),
+                Err(error) => {
+                    counted.unreadable.push(UnreadableAmount { object: format!("{kind} {name}"), error });
+                }
             }
         }
     }
@@ -104,35 +99,22 @@ fn joined<'a>(
 ) -> BTreeMap<&'a str, Pair<'a>> {
     let mut pairs: BTreeMap<&str, Pair<'_>> = BTreeMap::new();
     for claim in claims {
-        let id = claim
-            .status
-            .as_ref()
-            .and_then(|status| status.provider_id.as_deref());
+        let id = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
         let Some(id) = id.filter(|id| !id.is_empty()) else {
             continue;
         };
         let pair = pairs.entry(id).or_default();
-        if pair
-            .claim
-            .is_none_or(|present| claim.metadata.name < present.metadata.name)
-        {
+        if pair.claim.is_none_or(|present| claim.metadata.name < present.metadata.name) {
             pair.claim = Some(claim);
         }
     }
     for node in nodes {
-        let id = node
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.provider_id.as_deref())
-            .filter(|id| !id.is_empty());
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).filter(|id| !id.is_empty());
         let Some(id) = id.or(node.metadata.name.as_deref()) else {
             continue;
         };
         let pair = pairs.entry(id).or_default();
-        if pair
-            .node
-            .is_none_or(|present| node.metadata.name < present.metadata.name)
-        {
+        if pair.node.is_none_or(|present| node.metadata.name < present.metadata.name) {
             pair.node = Some(node);
         }
     }
@@ -147,10 +129,7 @@ type Object<'a> = (&'static str, &'a str);
 
 impl<'a> Pair<'a> {
     fn pool(&self) -> Option<&'a str> {
-        let metadata = self
-            .claim
-            .map(|claim| &claim.metadata)
-            .or(self.node.map(|node| &node.metadata))?;
+        let metadata = self.claim.map(|claim| &claim.metadata).or(self.node.map(|node| &node.metadata))?;
         label(metadata.labels.as_ref(), labels::NODEPOOL)
     }
 
@@ -171,10 +150,7 @@ impl<'a> Pair<'a> {
         let mut capacity = BTreeMap::new();
         if let Some(node) = self.node {
             let object = ("Node", node.metadata.name.as_deref().unwrap_or_default());
-            let amounts = node
-                .status
-                .iter()
-                .flat_map(|status| status.capacity.iter().flatten());
+            let amounts = node.status.iter().flat_map(|status| status.capacity.iter().flatten());
             capacity.extend(amounts.map(|(resource, amount)| (resource.as_str(), (amount, object))));
         }
         let Some(claim) = self.claim.filter(|_| !self.is_initialized()) else {
@@ -207,12 +183,8 @@ pub fn tally<'a>(pool: &str, claims: impl IntoIterator<Item = &'a NodeClaim>) ->
     let mut tally = ClaimTally::default();
     let of_pool = |claim: &&NodeClaim| label(claim.metadata.labels.as_ref(), labels::NODEPOOL) == Some(pool);
     for claim in claims.into_iter().filter(of_pool) {
-        let is = |type_| {
-            claim
-                .status
-                .as_ref()
-                .is_some_and(|status| condition::is_true(&status.conditions, type_))
-        };
+        let is =
+            |type_| claim.status.as_ref().is_some_and(|status| condition::is_true(&status.conditions, type_));
         tally.claims += 1;
         tally.drifted += usize::from(is(conditions::DRIFTED));
         tally.disrupting += usize::from(is(conditions::DISRUPTION_REASON));

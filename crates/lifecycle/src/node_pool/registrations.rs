@@ -34,10 +34,7 @@ impl Registrations {
             if told.status == TRUE {
                 own.add(None);
             } else if told.status == FALSE {
-                let failed = Failed {
-                    reason: told.reason.clone(),
-                    message: told.message.clone(),
-                };
+                let failed = Failed { reason: told.reason.clone(), message: told.message.clone() };
                 (0..UNHEALTHY).for_each(|_| own.add(Some(failed.clone())));
             }
         }

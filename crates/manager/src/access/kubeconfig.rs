@@ -26,12 +26,7 @@ pub(crate) enum AccessError {
     Pod { role: Role, problem: String },
     /// The file can't be read.
     #[error("kubeconfig {path} of the {role} can't be read; check {flag}")]
-    Unreadable {
-        path: String,
-        role: Role,
-        flag: &'static str,
-        source: std::io::Error,
-    },
+    Unreadable { path: String, role: Role, flag: &'static str, source: std::io::Error },
     /// It isn't YAML, or not a kubeconfig. The parser's own words may quote the file, so they are left out.
     #[error(
         "kubeconfig {path} of the {role} is not a valid kubeconfig{place}; \
@@ -40,11 +35,7 @@ pub(crate) enum AccessError {
     Malformed { path: String, role: Role, place: String },
     /// A field is missing or wrong.
     #[error("kubeconfig {path} of the {role}: {problem}")]
-    Field {
-        path: String,
-        role: Role,
-        problem: String,
-    },
+    Field { path: String, role: Role, problem: String },
     /// A client can't be made.
     #[error("{0}")]
     Client(String),
@@ -103,14 +94,8 @@ impl fmt::Display for Place {
 }
 
 fn named_files(kubeconfig: &Kubeconfig) -> Vec<String> {
-    let clusters = kubeconfig
-        .clusters
-        .iter()
-        .filter_map(|named| named.cluster.as_ref());
-    let users = kubeconfig
-        .auth_infos
-        .iter()
-        .filter_map(|named| named.auth_info.as_ref());
+    let clusters = kubeconfig.clusters.iter().filter_map(|named| named.cluster.as_ref());
+    let users = kubeconfig.auth_infos.iter().filter_map(|named| named.auth_info.as_ref());
     let authorities = clusters.map(|cluster| &cluster.certificate_authority);
     let identities = users.flat_map(|user| [&user.client_certificate, &user.client_key]);
     authorities.chain(identities).flatten().cloned().collect()
@@ -120,22 +105,15 @@ fn named_files(kubeconfig: &Kubeconfig) -> Vec<String> {
 pub(super) async fn load(role: Role, place: &Place) -> Result<Config, AccessError> {
     let in_words = |error: KubeconfigError| in_words(role, place, error);
     let kubeconfig = read(&place.path).map_err(in_words)?;
-    let options = KubeConfigOptions {
-        context: place.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(in_words)
+    let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(in_words)
 }
 
 fn files(path: &Path) -> Vec<PathBuf> {
     if path.exists() {
         return vec![path.to_owned()];
     }
-    std::env::split_paths(path)
-        .filter(|part| !part.as_os_str().is_empty())
-        .collect()
+    std::env::split_paths(path).filter(|part| !part.as_os_str().is_empty()).collect()
 }
 
 fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
@@ -148,14 +126,8 @@ fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
 
 pub(super) fn of_the_pod(role: Role) -> Result<Config, AccessError> {
     Config::incluster().map_err(|error| match error {
-        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere {
-            role,
-            flag: flag(role),
-        },
-        other => AccessError::Pod {
-            role,
-            problem: other.to_string(),
-        },
+        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere { role, flag: flag(role) },
+        other => AccessError::Pod { role, problem: other.to_string() },
     })
 }
 
@@ -217,10 +189,7 @@ fn data(field: &str, error: &LoadDataError) -> String {
     match error {
         LoadDataError::DecodeBase64(_) => format!("{field}-data isn't base64"),
         LoadDataError::ReadFile(source, file) => {
-            format!(
-                "{field} names the file {}, which can't be read: {source}",
-                file.display()
-            )
+            format!("{field} names the file {}, which can't be read: {source}", file.display())
         }
         LoadDataError::NoBase64DataOrFile => format!("{field} and {field}-data are both missing"),
     }
@@ -255,10 +224,7 @@ mod tests {
     fn the_fingerprint_sees_an_exchanged_link_as_a_mounted_secret_has_it() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for (version, text) in [
-            ("1", KUBECONFIG.to_owned()),
-            ("2", KUBECONFIG.replace(":1\n", ":2\n")),
-        ] {
+        for (version, text) in [("1", KUBECONFIG.to_owned()), ("2", KUBECONFIG.replace(":1\n", ":2\n"))] {
             std::fs::create_dir(at(version)).unwrap();
             std::fs::write(at(version).join("kubeconfig"), text).unwrap();
         }

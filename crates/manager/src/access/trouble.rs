@@ -164,10 +164,7 @@ mod tests {
     #[test]
     fn the_answers_code_gives_the_trouble() {
         assert_eq!(status(401, "Unauthorized"), Trouble::Unauthorized);
-        assert_eq!(
-            status(403, "Forbidden"),
-            Trouble::Forbidden("nodepools is forbidden".into())
-        );
+        assert_eq!(status(403, "Forbidden"), Trouble::Forbidden("nodepools is forbidden".into()));
         assert_eq!(
             status(500, "InternalError"),
             Trouble::Other("nodepools is forbidden (500 InternalError)".into())
@@ -176,9 +173,8 @@ mod tests {
 
     #[test]
     fn a_certificate_problem_is_found_however_deep_it_is() {
-        let inner = io::Error::other(rustls::Error::InvalidCertificate(
-            rustls::CertificateError::UnknownIssuer,
-        ));
+        let inner =
+            io::Error::other(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer));
         let trouble = service(io::Error::other(inner));
         assert!(
             matches!(&trouble, Trouble::Tls(problem) if problem.contains("UnknownIssuer")),
@@ -188,10 +184,7 @@ mod tests {
 
     #[test]
     fn refused_and_timed_out_are_told_apart() {
-        assert!(matches!(
-            service(io::ErrorKind::ConnectionRefused.into()),
-            Trouble::Unreachable(_)
-        ));
+        assert!(matches!(service(io::ErrorKind::ConnectionRefused.into()), Trouble::Unreachable(_)));
         assert_eq!(service(io::ErrorKind::TimedOut.into()), Trouble::NoAnswer);
     }
 
@@ -202,14 +195,9 @@ mod tests {
             stdout: b"token-that-is-secret".to_vec(),
             stderr: b"password-that-is-secret".to_vec(),
         };
-        let error = AuthError::AuthExecRun {
-            cmd: "aws --token token-that-is-secret".into(),
-            out: Box::new(output),
-        };
+        let error =
+            AuthError::AuthExecRun { cmd: "aws --token token-that-is-secret".into(), out: Box::new(output) };
         let text = Trouble::of(&kube::Error::Auth(error)).to_string();
-        assert!(
-            text.contains("users[].user.exec") && !text.contains("secret"),
-            "{text}"
-        );
+        assert!(text.contains("users[].user.exec") && !text.contains("secret"), "{text}");
     }
 }

@@ -65,14 +65,12 @@ pub(crate) struct Announcement {
 impl Announcement {
     pub(crate) fn lead_until(&self, end: Instant) {
         self.until.send_replace(Some(end));
-        self.leading
-            .send_if_modified(|leading| !std::mem::replace(leading, true));
+        self.leading.send_if_modified(|leading| !std::mem::replace(leading, true));
     }
 
     pub(crate) fn end(&self) {
         self.until.send_replace(None);
-        self.leading
-            .send_if_modified(|leading| std::mem::replace(leading, false));
+        self.leading.send_if_modified(|leading| std::mem::replace(leading, false));
     }
 }
 
@@ -150,10 +148,7 @@ impl Election {
                     self.announcement.lead_until(end);
                 }
                 let lease = self.lease();
-                self.say(format!(
-                    "leading by lease {lease} as {}",
-                    self.candidate.identity()
-                ));
+                self.say(format!("leading by lease {lease} as {}", self.candidate.identity()));
                 Ok(())
             }
             Outcome::Theirs { holder } => {
@@ -163,10 +158,7 @@ impl Election {
             }
             Outcome::Deposed { holder } => {
                 self.announcement.end();
-                Err(LeadershipLost::Deposed {
-                    lease: self.lease(),
-                    holder,
-                })
+                Err(LeadershipLost::Deposed { lease: self.lease(), holder })
             }
         }
     }
@@ -190,11 +182,7 @@ impl Election {
 
     fn not_renewed(&self, problem: Option<String>) -> LeadershipLost {
         self.announcement.end();
-        LeadershipLost::NotRenewed {
-            lease: self.lease(),
-            within: self.timing().renew_within,
-            problem,
-        }
+        LeadershipLost::NotRenewed { lease: self.lease(), within: self.timing().renew_within, problem }
     }
 
     /// Nobody has to wait for the Lease to run out. If it fails, they do.
@@ -203,23 +191,14 @@ impl Election {
         let Some((version, record)) = self.candidate.release(Timestamp::now()) else {
             return;
         };
-        let written = timeout(
-            self.timing().renew_within / 2,
-            write(&self.api, &self.name, &version, &record),
-        )
-        .await;
+        let written =
+            timeout(self.timing().renew_within / 2, write(&self.api, &self.name, &version, &record)).await;
         match written {
             Ok(Ok(_)) => tracing::info!("gave lease {} back", self.lease()),
-            Ok(Err(error)) => tracing::warn!(
-                "could not give lease {} back: {}",
-                self.lease(),
-                Trouble::of(&error)
-            ),
-            Err(_) => tracing::warn!(
-                "could not give lease {} back: {}",
-                self.lease(),
-                Trouble::NoAnswer
-            ),
+            Ok(Err(error)) => {
+                tracing::warn!("could not give lease {} back: {}", self.lease(), Trouble::of(&error));
+            }
+            Err(_) => tracing::warn!("could not give lease {} back: {}", self.lease(), Trouble::NoAnswer),
         }
     }
 }
@@ -249,19 +228,13 @@ async fn attempt(
         Some(lease) => Some(lease),
         None => api.get_opt(name).await?.map(read),
     };
-    let now = Now {
-        instant: Instant::now(),
-        wall: Timestamp::now(),
-    };
+    let now = Now { instant: Instant::now(), wall: Timestamp::now() };
     let written = match candidate.decide(lease, now) {
         Step::Wait { holder } => return Ok(Outcome::Theirs { holder }),
         Step::Deposed { holder } => return Ok(Outcome::Deposed { holder }),
         Step::Create(record) => {
             let lease = LeaseObject {
-                metadata: kube::core::ObjectMeta {
-                    name: Some(name.to_owned()),
-                    ..Default::default()
-                },
+                metadata: kube::core::ObjectMeta { name: Some(name.to_owned()), ..Default::default() },
                 spec: Some(spec(&record)),
             };
             api.create(&PostParams::default(), &lease).await
@@ -295,21 +268,15 @@ async fn write(
     record: &Record,
 ) -> Result<LeaseObject, kube::Error> {
     let lease = LeaseObject {
-        metadata: kube::core::ObjectMeta {
-            resource_version: Some(over.to_owned()),
-            ..Default::default()
-        },
+        metadata: kube::core::ObjectMeta { resource_version: Some(over.to_owned()), ..Default::default() },
         spec: Some(spec(record)),
     };
-    api.patch(name, &PatchParams::default(), &Patch::Merge(&lease))
-        .await
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&lease)).await
 }
 
 fn read(lease: LeaseObject) -> Lease {
     let spec = lease.spec.unwrap_or_default();
-    let seconds = spec
-        .lease_duration_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     Lease {
         version: lease.metadata.resource_version.unwrap_or_default(),
         record: Record {
@@ -336,18 +303,10 @@ fn spec(record: &Record) -> LeaseSpec {
 
 /// A name for this process that no other has, not even a later one in the same pod: only so can a crash not be taken for a renewal.
 pub(crate) fn identity() -> String {
-    let variable = |name| {
-        std::env::var(name)
-            .ok()
-            .filter(|value: &String| !value.is_empty())
-    };
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let host = variable("POD_NAME")
         .or_else(|| variable("HOSTNAME"))
-        .or_else(|| {
-            std::fs::read_to_string("/etc/hostname")
-                .ok()
-                .map(|name| name.trim().to_owned())
-        })
+        .or_else(|| std::fs::read_to_string("/etc/hostname").ok().map(|name| name.trim().to_owned()))
         .unwrap_or_else(|| "karpenter-capi".to_owned());
     // The standard library seeds its hash maps with random keys; an empty hash shows them.
     let random = std::hash::RandomState::new().build_hasher().finish();
@@ -356,9 +315,7 @@ pub(crate) fn identity() -> String {
 
 impl fmt::Debug for Election {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Election")
-            .field("lease", &self.lease())
-            .finish_non_exhaustive()
+        f.debug_struct("Election").field("lease", &self.lease()).finish_non_exhaustive()
     }
 }
 

@@ -2,11 +2,7 @@ use super::*;
 
 /// The process's own environment may hold some of our variables, so these tests only pass flags that are stronger.
 fn read(arguments: &[&str]) -> Result<Options, String> {
-    let required = [
-        "karpenter-capi-manager",
-        "--cluster-namespace=ns",
-        "--cluster-name=c",
-    ];
+    let required = ["karpenter-capi-manager", "--cluster-namespace=ns", "--cluster-name=c"];
     Options::from_arguments(required.iter().chain(arguments)).map_err(|error| error.to_string())
 }
 
@@ -24,10 +20,7 @@ fn a_bool_flag_takes_true_false_or_nothing_and_nothing_else() {
     assert_eq!(disabled(&["--disable-leader-election=false"]), Ok(false));
     for wrong in ["yes", "1", "TRUE", "f"] {
         let error = disabled(&[&format!("--disable-leader-election={wrong}")]).unwrap_err();
-        assert!(
-            error.contains(wrong) && error.contains("--disable-leader-election"),
-            "{error}"
-        );
+        assert!(error.contains(wrong) && error.contains("--disable-leader-election"), "{error}");
     }
 }
 
@@ -41,10 +34,7 @@ fn durations_are_gos_and_not_negative() {
     assert_eq!(batch("1.5s"), Ok(Duration::from_millis(1500)));
     for wrong in ["10", "-1s", "soon"] {
         let error = batch(wrong).unwrap_err();
-        assert!(
-            error.contains(wrong) && error.contains("--batch-max-duration"),
-            "{error}"
-        );
+        assert!(error.contains(wrong) && error.contains("--batch-max-duration"), "{error}");
     }
 }
 
@@ -62,10 +52,7 @@ fn an_unknown_flag_is_an_error() {
 #[test]
 fn one_port_for_two_purposes_is_refused_unless_both_are_off() {
     let error = read(&["--metrics-port=9000", "--health-probe-port=9000"]).unwrap_err();
-    assert!(
-        error.contains("--metrics-port and --health-probe-port are both 9000"),
-        "{error}"
-    );
+    assert!(error.contains("--metrics-port and --health-probe-port are both 9000"), "{error}");
     assert!(read(&["--metrics-port=0", "--health-probe-port=0"]).is_ok());
 }
 
@@ -76,11 +63,7 @@ fn unknown_and_unsupported_gates_are_told_but_not_refused() {
             .unwrap();
     let sentences = options.without_effect();
     assert_eq!(sentences.len(), 2, "{sentences:?}");
-    assert!(
-        sentences
-            .iter()
-            .any(|sentence| sentence.contains("Telepathy") && sentence.contains("unknown"))
-    );
+    assert!(sentences.iter().any(|sentence| sentence.contains("Telepathy") && sentence.contains("unknown")));
     assert!(sentences.iter().any(|sentence| sentence.contains("NodeRepair")));
     assert_eq!(options.behaviour.feature_gates.to_string(), "ReservedCapacity");
 }
@@ -89,10 +72,7 @@ fn unknown_and_unsupported_gates_are_told_but_not_refused() {
 fn a_malformed_gate_is_refused() {
     for wrong in ["NodeRepair", "NodeRepair=on"] {
         let error = read(&[&format!("--feature-gates={wrong}")]).unwrap_err();
-        assert!(
-            error.contains("--feature-gates") && error.contains("NodeRepair"),
-            "{error}"
-        );
+        assert!(error.contains("--feature-gates") && error.contains("NodeRepair"), "{error}");
     }
 }
 
@@ -115,12 +95,8 @@ fn processor_requests_that_cannot_be_are_one_core() {
 
 #[test]
 fn lease_durations_out_of_order_are_refused() {
-    for wrong in [
-        ["15s", "15s", "2s"],
-        ["15s", "3s", "2s"],
-        ["1500ms", "1s", "100ms"],
-        ["15s", "10s", "0s"],
-    ] {
+    for wrong in [["15s", "15s", "2s"], ["15s", "3s", "2s"], ["1500ms", "1s", "100ms"], ["15s", "10s", "0s"]]
+    {
         let [lease, renew, retry] = wrong;
         let flags = [
             format!("--leader-election-lease-duration={lease}"),
@@ -129,10 +105,7 @@ fn lease_durations_out_of_order_are_refused() {
         ];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let error = read(&flags).unwrap_err();
-        assert!(
-            error.contains("--leader-election-renew-deadline"),
-            "{wrong:?}: {error}"
-        );
+        assert!(error.contains("--leader-election-renew-deadline"), "{wrong:?}: {error}");
     }
     assert!(read(&["--leader-election-lease-duration=60s"]).is_ok());
 }
@@ -143,18 +116,10 @@ fn a_context_needs_its_kubeconfig() {
     // An empty path is one that clap refuses by itself.
     assert!(error.unwrap_err().contains("--kubeconfig"));
     let options = read(&["--kubeconfig=/k", "--context=here", "--cluster-api-context=there"]).unwrap();
-    let (workload, management) = (
-        options.clusters.workload().unwrap(),
-        options.clusters.management().unwrap(),
-    );
-    assert_eq!(
-        (workload.path.to_str(), workload.context.as_deref()),
-        (Some("/k"), Some("here"))
-    );
-    assert_eq!(
-        (management.path.to_str(), management.context.as_deref()),
-        (Some("/k"), Some("there"))
-    );
+    let (workload, management) =
+        (options.clusters.workload().unwrap(), options.clusters.management().unwrap());
+    assert_eq!((workload.path.to_str(), workload.context.as_deref()), (Some("/k"), Some("here")));
+    assert_eq!((management.path.to_str(), management.context.as_deref()), (Some("/k"), Some("there")));
     let options = read(&["--kubeconfig=/k"]).unwrap();
     assert_eq!(options.clusters.management(), None, "it is the workload cluster");
 }
@@ -164,15 +129,8 @@ fn log_outputs_are_the_two_streams() {
     let outputs =
         |text: &str| read(&[&format!("--log-output-paths={text}")]).map(|options| options.logging.outputs.0);
     assert_eq!(outputs("stderr"), Ok(vec![LogOutput::Stderr]));
-    assert_eq!(
-        outputs("stdout,stderr,stdout"),
-        Ok(vec![LogOutput::Stdout, LogOutput::Stderr])
-    );
-    assert!(
-        outputs("/var/log/karpenter.log")
-            .unwrap_err()
-            .contains("/var/log/karpenter.log")
-    );
+    assert_eq!(outputs("stdout,stderr,stdout"), Ok(vec![LogOutput::Stdout, LogOutput::Stderr]));
+    assert!(outputs("/var/log/karpenter.log").unwrap_err().contains("/var/log/karpenter.log"));
 }
 
 #[test]
@@ -210,10 +168,7 @@ fn the_documentation_names_every_flag_with_its_variable_and_default() {
             let shown = default.is_empty()
                 || default.split(',').all(|part| line.contains(part))
                     && line.contains(&format!("`{}", default.split(',').next().unwrap()));
-            assert!(
-                shown,
-                "docs/settings.md: the row of --{flag} doesn't name its default {default}"
-            );
+            assert!(shown, "docs/settings.md: the row of --{flag} doesn't name its default {default}");
         }
     }
 }

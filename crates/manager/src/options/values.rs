@@ -63,9 +63,7 @@ impl FromStr for LogOutputs {
                 "stdout" => LogOutput::Stdout,
                 "stderr" => LogOutput::Stderr,
                 other => {
-                    return Err(format!(
-                        "{other:?} is no output; stdout, stderr or stdout,stderr is right"
-                    ));
+                    return Err(format!("{other:?} is no output; stdout, stderr or stdout,stderr is right"));
                 }
             };
             if !outputs.contains(&output) {
@@ -85,30 +83,12 @@ struct Gate {
 }
 
 const GATES: [Gate; 6] = [
-    Gate {
-        name: "NodeRepair",
-        known_here: false,
-    },
-    Gate {
-        name: "ReservedCapacity",
-        known_here: true,
-    },
-    Gate {
-        name: "SpotToSpotConsolidation",
-        known_here: false,
-    },
-    Gate {
-        name: "NodeOverlay",
-        known_here: false,
-    },
-    Gate {
-        name: "StaticCapacity",
-        known_here: false,
-    },
-    Gate {
-        name: "CapacityBuffer",
-        known_here: false,
-    },
+    Gate { name: "NodeRepair", known_here: false },
+    Gate { name: "ReservedCapacity", known_here: true },
+    Gate { name: "SpotToSpotConsolidation", known_here: false },
+    Gate { name: "NodeOverlay", known_here: false },
+    Gate { name: "StaticCapacity", known_here: false },
+    Gate { name: "CapacityBuffer", known_here: false },
 ];
 
 /// Upstream's default.

@@ -33,17 +33,10 @@ pub struct Sources<'a> {
 /// * Ephemeral taints and the claim's startup taints don't count until it is Initialized; then the same taints do.
 /// * A Node without a claim is Initialized.
 pub fn from_api(sources: Sources<'_>) -> (Node, Vec<String>) {
-    let Sources {
-        node,
-        claim,
-        promise,
-        marked,
-    } = sources;
+    let Sources { node, claim, promise, marked } = sources;
     let mut problems = Vec::new();
     let stage = Stage::of(node, claim);
-    let metadata = node
-        .map(|node| &node.metadata)
-        .or(claim.map(|claim| &claim.metadata));
+    let metadata = node.map(|node| &node.metadata).or(claim.map(|claim| &claim.metadata));
     let claim_name = claim.and_then(|claim| claim.metadata.name.clone());
     let labels = node_labels(sources, stage);
     let (capacity, allocatable) = amounts(sources, stage, &mut problems);
@@ -69,23 +62,11 @@ pub fn from_api(sources: Sources<'_>) -> (Node, Vec<String>) {
         marked_for_deletion: marked || deleting,
         ready: node.is_some_and(is_ready),
         price: promise.and_then(|promise| price(promise, &labels)),
-        created: metadata
-            .and_then(|metadata| metadata.creation_timestamp.as_ref())
-            .map(|time| time.0),
+        created: metadata.and_then(|metadata| metadata.creation_timestamp.as_ref()).map(|time| time.0),
         labels,
     };
-    let object = format!(
-        "{}/{}",
-        if view.has_node { "Node" } else { "NodeClaim" },
-        view.name
-    );
-    (
-        view,
-        problems
-            .into_iter()
-            .map(|problem| format!("{object}: {problem}"))
-            .collect(),
-    )
+    let object = format!("{}/{}", if view.has_node { "Node" } else { "NodeClaim" }, view.name);
+    (view, problems.into_iter().map(|problem| format!("{object}: {problem}")).collect())
 }
 
 /// How far a claim's node has come; a Node without a claim counts as Initialized.
@@ -99,17 +80,9 @@ enum Stage {
 impl Stage {
     fn of(node: Option<&core::Node>, claim: Option<&NodeClaim>) -> Self {
         let (Some(node), Some(claim)) = (node, claim) else {
-            return if claim.is_none() {
-                Self::Initialized
-            } else {
-                Self::Launching
-            };
+            return if claim.is_none() { Self::Initialized } else { Self::Launching };
         };
-        let conditions = claim
-            .status
-            .as_ref()
-            .map(|status| status.conditions.as_slice())
-            .unwrap_or_default();
+        let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let labelled = |key| {
             node.metadata
                 .labels
@@ -135,40 +108,19 @@ fn is_terminating(claim: &NodeClaim) -> bool {
 }
 
 fn is_ready(node: &core::Node) -> bool {
-    let conditions = node
-        .status
-        .as_ref()
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default();
-    conditions
-        .iter()
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 fn node_pool(claim: &NodeClaim) -> Option<String> {
-    claim
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(labels::NODEPOOL))
-        .cloned()
+    claim.metadata.labels.as_ref().and_then(|labels| labels.get(labels::NODEPOOL)).cloned()
 }
 
 fn machine_deployment(sources: Sources<'_>) -> Option<NamespacedName> {
     let annotated = sources.claim.and_then(|claim| {
-        claim
-            .metadata
-            .annotations
-            .as_ref()?
-            .get(annotations::MACHINE_DEPLOYMENT)?
-            .parse()
-            .ok()
+        claim.metadata.annotations.as_ref()?.get(annotations::MACHINE_DEPLOYMENT)?.parse().ok()
     });
-    annotated.or_else(|| {
-        sources
-            .promise
-            .and_then(|promise| promise.machine_deployment.clone())
-    })
+    annotated.or_else(|| sources.promise.and_then(|promise| promise.machine_deployment.clone()))
 }
 
 /// Until Registered: what the MachineDeployment promises for certain, overlaid by the claim's own labels.
@@ -205,13 +157,8 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
         read
     };
     let spec = sources.claim.map(|claim| &claim.spec);
-    let startup = spec
-        .map(|spec| read(&spec.startup_taints, problems))
-        .unwrap_or_default();
-    let of_node = sources
-        .node
-        .and_then(|node| node.spec.as_ref())
-        .and_then(|spec| spec.taints.as_deref());
+    let startup = spec.map(|spec| read(&spec.startup_taints, problems)).unwrap_or_default();
+    let of_node = sources.node.and_then(|node| node.spec.as_ref()).and_then(|spec| spec.taints.as_deref());
     let mut taints = if stage >= Stage::Registered {
         read(of_node.unwrap_or_default(), problems)
     } else {
@@ -230,12 +177,7 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
         taints.retain(|taint| !taint.is_ephemeral() && !startup.iter().any(|own| own.matches(taint)));
     }
     // The taint follows from the field; a file, or a moment, may have the one without the other.
-    if sources
-        .node
-        .and_then(|node| node.spec.as_ref())
-        .and_then(|spec| spec.unschedulable)
-        == Some(true)
-    {
+    if sources.node.and_then(|node| node.spec.as_ref()).and_then(|spec| spec.unschedulable) == Some(true) {
         taints.push(Taint::new(taints::UNSCHEDULABLE, "", TaintEffect::NoSchedule));
     }
     taints.sort_unstable();
@@ -245,9 +187,8 @@ fn node_taints(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -
 
 fn amounts(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -> (Resources, Resources) {
     let status = sources.node.and_then(|node| node.status.as_ref());
-    let capacity = status
-        .and_then(|status| status.capacity.as_ref())
-        .map(|list| read_list(list, "capacity", problems));
+    let capacity =
+        status.and_then(|status| status.capacity.as_ref()).map(|list| read_list(list, "capacity", problems));
     let allocatable = status
         .and_then(|status| status.allocatable.as_ref())
         .map(|list| read_list(list, "allocatable", problems));
@@ -258,25 +199,15 @@ fn amounts(sources: Sources<'_>, stage: Stage, problems: &mut Vec<String>) -> (R
         return (capacity, allocatable);
     }
     let claimed = sources.claim.and_then(|claim| claim.status.as_ref());
-    let mut promised_capacity = sources
-        .promise
-        .map(|promise| promise.capacity.clone())
-        .unwrap_or_default();
+    let mut promised_capacity = sources.promise.map(|promise| promise.capacity.clone()).unwrap_or_default();
     let mut promised_allocatable = sources.promise.map(InstanceType::allocatable).unwrap_or_default();
     if let Some(status) = claimed {
-        promised_capacity = filled(
-            read_list(&status.capacity, "status.capacity", problems),
-            &promised_capacity,
-        );
-        promised_allocatable = filled(
-            read_list(&status.allocatable, "status.allocatable", problems),
-            &promised_allocatable,
-        );
+        promised_capacity =
+            filled(read_list(&status.capacity, "status.capacity", problems), &promised_capacity);
+        promised_allocatable =
+            filled(read_list(&status.allocatable, "status.allocatable", problems), &promised_allocatable);
     }
-    (
-        filled(capacity, &promised_capacity),
-        filled(allocatable, &promised_allocatable),
-    )
+    (filled(capacity, &promised_capacity), filled(allocatable, &promised_allocatable))
 }
 
 /// Zeros filled from another list.
@@ -303,16 +234,10 @@ fn read_list(list: &ResourceList, field: &str, problems: &mut Vec<String>) -> Re
 /// The price of the cheapest offering that the labels agree with, available or not.
 fn price(promise: &InstanceType, labels: &BTreeMap<String, String>) -> Option<crate::price::Price> {
     let agrees = |offering: &&crate::instance_type::Offering| {
-        offering.requirements.iter().all(|requirement| {
-            labels
-                .get(requirement.key())
-                .is_none_or(|value| requirement.has(value))
-        })
+        offering
+            .requirements
+            .iter()
+            .all(|requirement| labels.get(requirement.key()).is_none_or(|value| requirement.has(value)))
     };
-    promise
-        .offerings
-        .iter()
-        .filter(agrees)
-        .filter_map(|offering| offering.price)
-        .min()
+    promise.offerings.iter().filter(agrees).filter_map(|offering| offering.price).min()
 }

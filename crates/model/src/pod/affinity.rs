@@ -27,32 +27,19 @@ pub(super) fn node_affinity(
             }
         }
         if required.is_empty() && invalid.len() == before {
-            invalid.push(format!(
-                "{REQUIRED}: no term has expressions, so that no node matches"
-            ));
+            invalid.push(format!("{REQUIRED}: no term has expressions, so that no node matches"));
         }
     }
     let mut preferred = Vec::new();
-    let wishes = affinity
-        .preferred_during_scheduling_ignored_during_execution
-        .iter()
-        .flatten();
+    let wishes = affinity.preferred_during_scheduling_ignored_during_execution.iter().flatten();
     for (index, wish) in wishes.enumerate() {
         // A wish for a node by its name says nothing about nodes to come, and no wish may hide a pod.
-        if wish
-            .preference
-            .match_fields
-            .as_ref()
-            .is_some_and(|fields| !fields.is_empty())
-        {
+        if wish.preference.match_fields.as_ref().is_some_and(|fields| !fields.is_empty()) {
             continue;
         }
         match Requirements::from_term(&wish.preference) {
             Ok(requirements) if !requirements.is_empty() => {
-                preferred.push(PreferredTerm {
-                    weight: wish.weight,
-                    term: requirements,
-                });
+                preferred.push(PreferredTerm { weight: wish.weight, term: requirements });
             }
             Ok(_) => {}
             Err(problems) => note(invalid, &format!("{PREFERRED}[{index}]"), problems),
@@ -72,11 +59,8 @@ pub(super) fn terms(
     pod_labels: &Labels,
     invalid: &mut Vec<String>,
 ) -> (Vec<PodAffinityTerm>, Vec<PreferredTerm<PodAffinityTerm>>) {
-    let required = required
-        .into_iter()
-        .flatten()
-        .map(|term| affinity_term(term, pod_labels, invalid))
-        .collect();
+    let required =
+        required.into_iter().flatten().map(|term| affinity_term(term, pod_labels, invalid)).collect();
     let preferred = preferred
         .into_iter()
         .flatten()
@@ -95,18 +79,8 @@ fn affinity_term(
 ) -> PodAffinityTerm {
     let mut parsed = selector(term.label_selector.as_ref(), invalid);
     if let Some(selector) = &mut parsed {
-        merge_keys(
-            selector,
-            SelectorOperator::In,
-            term.match_label_keys.as_deref(),
-            pod_labels,
-        );
-        merge_keys(
-            selector,
-            SelectorOperator::NotIn,
-            term.mismatch_label_keys.as_deref(),
-            pod_labels,
-        );
+        merge_keys(selector, SelectorOperator::In, term.match_label_keys.as_deref(), pod_labels);
+        merge_keys(selector, SelectorOperator::NotIn, term.mismatch_label_keys.as_deref(), pod_labels);
     }
     let mut namespaces = term.namespaces.clone().unwrap_or_default();
     namespaces.sort_unstable();
@@ -127,18 +101,10 @@ pub(super) fn spread(
 ) -> TopologySpreadConstraint {
     let mut parsed = selector(constraint.label_selector.as_ref(), invalid);
     if let Some(selector) = &mut parsed {
-        merge_keys(
-            selector,
-            SelectorOperator::In,
-            constraint.match_label_keys.as_deref(),
-            pod_labels,
-        );
+        merge_keys(selector, SelectorOperator::In, constraint.match_label_keys.as_deref(), pod_labels);
     }
     if constraint.max_skew < 1 {
-        invalid.push(format!(
-            "spec.topologySpreadConstraints: maxSkew {} is below 1",
-            constraint.max_skew
-        ));
+        invalid.push(format!("spec.topologySpreadConstraints: maxSkew {} is below 1", constraint.max_skew));
     }
     let required = match constraint.when_unsatisfiable.as_str() {
         "DoNotSchedule" => true,
@@ -162,9 +128,7 @@ pub(super) fn spread(
 }
 
 fn selector(selector: Option<&meta::LabelSelector>, invalid: &mut Vec<String>) -> Option<LabelSelector> {
-    LabelSelector::from_api(selector?)
-        .map_err(|error| invalid.push(error.to_string()))
-        .ok()
+    LabelSelector::from_api(selector?).map_err(|error| invalid.push(error.to_string())).ok()
 }
 
 /// `matchLabelKeys`: the pod's own value of each key, where it has one.

@@ -29,11 +29,7 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
     Pod {
         uid: metadata.uid.clone().unwrap_or_else(|| name.to_string()),
         requests: effective(spec, status, Defaulting::Apply, &mut invalid),
-        node_selector: spec
-            .node_selector
-            .as_ref()
-            .map(Requirements::from_labels)
-            .unwrap_or_default(),
+        node_selector: spec.node_selector.as_ref().map(Requirements::from_labels).unwrap_or_default(),
         required_node_affinity: affinities.nodes.0,
         preferred_node_affinity: affinities.nodes.1,
         tolerations: tolerations(spec, &mut invalid),
@@ -53,10 +49,7 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
         node_name: spec.node_name.clone().filter(|node| !node.is_empty()),
         phase: phase(status),
         deleting: metadata.deletion_timestamp.as_ref().map(|time| time.0),
-        gated: spec
-            .scheduling_gates
-            .as_ref()
-            .is_some_and(|gates| !gates.is_empty()),
+        gated: spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty()),
         nominated_node_name: status
             .and_then(|status| status.nominated_node_name.clone())
             .filter(|node| !node.is_empty()),
@@ -81,58 +74,29 @@ fn affinities(
 ) -> Affinities {
     let all = spec.affinity.as_ref();
     let of_nodes = all.and_then(|affinity| affinity.node_affinity.as_ref());
-    let nodes = of_nodes
-        .map(|terms| affinity::node_affinity(terms, invalid))
-        .unwrap_or_default();
+    let nodes = of_nodes.map(|terms| affinity::node_affinity(terms, invalid)).unwrap_or_default();
     let with_pods = all.and_then(|affinity| affinity.pod_affinity.as_ref());
     let with_pods = affinity::terms(
-        with_pods.and_then(|terms| {
-            terms
-                .required_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        with_pods.and_then(|terms| {
-            terms
-                .preferred_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
+        with_pods.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref()),
+        with_pods.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref()),
         labels,
         invalid,
     );
     let against_pods = all.and_then(|affinity| affinity.pod_anti_affinity.as_ref());
     let against_pods = affinity::terms(
-        against_pods.and_then(|terms| {
-            terms
-                .required_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
-        against_pods.and_then(|terms| {
-            terms
-                .preferred_during_scheduling_ignored_during_execution
-                .as_deref()
-        }),
+        against_pods.and_then(|terms| terms.required_during_scheduling_ignored_during_execution.as_deref()),
+        against_pods.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref()),
         labels,
         invalid,
     );
-    Affinities {
-        nodes,
-        with_pods,
-        against_pods,
-    }
+    Affinities { nodes, with_pods, against_pods }
 }
 
 fn name_of(metadata: &ObjectMeta) -> NamespacedName {
-    let namespace = metadata
-        .namespace
-        .clone()
-        .filter(|namespace| !namespace.is_empty());
+    let namespace = metadata.namespace.clone().filter(|namespace| !namespace.is_empty());
     NamespacedName::new(
         namespace.unwrap_or_else(|| "default".to_owned()),
-        metadata
-            .name
-            .clone()
-            .or_else(|| metadata.generate_name.clone())
-            .unwrap_or_default(),
+        metadata.name.clone().or_else(|| metadata.generate_name.clone()).unwrap_or_default(),
     )
 }
 
@@ -152,16 +116,10 @@ fn volume_claims(pod: &NamespacedName, spec: &core::PodSpec) -> Vec<NamespacedNa
     let mut claims = Vec::new();
     for volume in spec.volumes.iter().flatten() {
         if let Some(source) = &volume.persistent_volume_claim {
-            claims.push(NamespacedName::new(
-                pod.namespace.clone(),
-                source.claim_name.clone(),
-            ));
+            claims.push(NamespacedName::new(pod.namespace.clone(), source.claim_name.clone()));
         }
         if volume.ephemeral.is_some() {
-            claims.push(NamespacedName::new(
-                pod.namespace.clone(),
-                format!("{}-{}", pod.name, volume.name),
-            ));
+            claims.push(NamespacedName::new(pod.namespace.clone(), format!("{}-{}", pod.name, volume.name)));
         }
     }
     claims.sort_unstable();
@@ -178,16 +136,10 @@ fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
         .filter(|container| container.restart_policy.as_deref() == Some("Always"));
     let on_host = spec.host_network == Some(true);
     let mut ports = Vec::new();
-    for port in spec
-        .containers
-        .iter()
-        .chain(sidecars)
-        .flat_map(|container| container.ports.iter().flatten())
+    for port in spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten())
     {
-        let number = port
-            .host_port
-            .filter(|port| *port > 0)
-            .or_else(|| on_host.then_some(port.container_port));
+        let number =
+            port.host_port.filter(|port| *port > 0).or_else(|| on_host.then_some(port.container_port));
         if let Some(number) = number {
             ports.push(HostPort {
                 ip: port.host_ip.clone().unwrap_or_default(),
@@ -202,33 +154,18 @@ fn host_ports(spec: &core::PodSpec) -> Vec<HostPort> {
 }
 
 fn needs_dynamic_resources(spec: &core::PodSpec) -> bool {
-    spec.resource_claims
-        .as_ref()
-        .is_some_and(|claims| !claims.is_empty())
+    spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty())
 }
 
 fn owner(metadata: &ObjectMeta) -> Option<Owner> {
     let references = metadata.owner_references.as_deref().unwrap_or_default();
-    let reference = references
-        .iter()
-        .find(|reference| reference.controller == Some(true))
-        .or(match references {
+    let reference =
+        references.iter().find(|reference| reference.controller == Some(true)).or(match references {
             [only] => Some(only),
             _ => None,
         })?;
-    let OwnerReference {
-        api_version,
-        kind,
-        name,
-        uid,
-        ..
-    } = reference;
-    Some(Owner {
-        api_version: api_version.clone(),
-        kind: kind.clone(),
-        name: name.clone(),
-        uid: uid.clone(),
-    })
+    let OwnerReference { api_version, kind, name, uid, .. } = reference;
+    Some(Owner { api_version: api_version.clone(), kind: kind.clone(), name: name.clone(), uid: uid.clone() })
 }
 
 fn phase(status: Option<&core::PodStatus>) -> PodPhase {
@@ -242,28 +179,18 @@ fn phase(status: Option<&core::PodStatus>) -> PodPhase {
 }
 
 fn marked_unschedulable(status: Option<&core::PodStatus>) -> bool {
-    status
-        .and_then(|status| status.conditions.as_deref())
-        .into_iter()
-        .flatten()
-        .any(|condition| {
-            condition.type_ == "PodScheduled"
-                && condition.status == "False"
-                && condition.reason.as_deref() == Some("Unschedulable")
-        })
+    status.and_then(|status| status.conditions.as_deref()).into_iter().flatten().any(|condition| {
+        condition.type_ == "PodScheduled"
+            && condition.status == "False"
+            && condition.reason.as_deref() == Some("Unschedulable")
+    })
 }
 
 /// Requests of a `LimitRange`'s `Container` items for a container that says nothing: `defaultRequest`, else `default`.
 pub(crate) fn apply_limit_ranges(spec: &mut core::PodSpec, ranges: &[&core::LimitRange]) {
-    let items = ranges
-        .iter()
-        .filter_map(|range| range.spec.as_ref())
-        .flat_map(|spec| &spec.limits);
+    let items = ranges.iter().filter_map(|range| range.spec.as_ref()).flat_map(|spec| &spec.limits);
     let items: Vec<&core::LimitRangeItem> = items.filter(|item| item.type_ == "Container").collect();
-    let containers = spec
-        .containers
-        .iter_mut()
-        .chain(spec.init_containers.iter_mut().flatten());
+    let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
     for container in containers {
         let resources = container.resources.get_or_insert_default();
         // The API server copies limits to missing requests before admission plugins see the pod, so that a range's

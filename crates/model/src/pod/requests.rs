@@ -90,11 +90,7 @@ impl Reader<'_> {
         }
         if let (Some(limits), Defaulting::Apply) = (&resources.limits, self.defaulting) {
             for (name, limit) in limits {
-                if resources
-                    .requests
-                    .as_ref()
-                    .is_none_or(|requests| !requests.contains_key(name))
-                {
+                if resources.requests.as_ref().is_none_or(|requests| !requests.contains_key(name)) {
                     let amount = self.amount(name, limit, &format!("{}.limits", path()));
                     own.set(name, amount);
                 }
@@ -118,10 +114,7 @@ impl Reader<'_> {
         let mut amounts = BTreeMap::new();
         for (name, quantity) in resources.requests.iter().flatten() {
             if is_pod_level(name) {
-                amounts.insert(
-                    name.clone(),
-                    self.amount(name, quantity, "spec.resources.requests"),
-                );
+                amounts.insert(name.clone(), self.amount(name, quantity, "spec.resources.requests"));
             }
         }
         if self.defaulting == Defaulting::Apply {
@@ -130,14 +123,7 @@ impl Reader<'_> {
                     let limit = self.amount(name, quantity, "spec.resources.limits");
                     let summed = containers.get(name);
                     let overcommittable = !name.starts_with(HUGEPAGES_PREFIX);
-                    amounts.insert(
-                        name.clone(),
-                        if summed > 0 && overcommittable {
-                            summed
-                        } else {
-                            limit
-                        },
-                    );
+                    amounts.insert(name.clone(), if summed > 0 && overcommittable { summed } else { limit });
                 }
             }
         }

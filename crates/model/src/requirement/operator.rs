@@ -50,18 +50,9 @@ impl FromStr for Operator {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [
-            Self::In,
-            Self::NotIn,
-            Self::Exists,
-            Self::DoesNotExist,
-            Self::Gt,
-            Self::Lt,
-            Self::Gte,
-            Self::Lte,
-        ]
-        .into_iter()
-        .find(|operator| operator.as_str() == text)
-        .ok_or(())
+        [Self::In, Self::NotIn, Self::Exists, Self::DoesNotExist, Self::Gt, Self::Lt, Self::Gte, Self::Lte]
+            .into_iter()
+            .find(|operator| operator.as_str() == text)
+            .ok_or(())
     }
 }

@@ -26,69 +26,37 @@ fn bad_operators_and_values_are_refused() {
         ("Like", &["a"]),
     ] {
         let error = read(operator, values).unwrap_err();
-        assert!(
-            error.to_string().starts_with(&format!("k {operator} ")),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with(&format!("k {operator} ")), "{error}");
     }
 }
 
 #[test]
 fn a_written_gt_comes_back_as_gt() {
-    assert_eq!(
-        read("Gt", &["2"]).unwrap().written(),
-        [(Operator::Gt, vec!["2".to_owned()])]
-    );
-    assert_eq!(
-        read("Lt", &["9"]).unwrap().written(),
-        [(Operator::Lt, vec!["9".to_owned()])]
-    );
-    assert_eq!(
-        read("Gte", &["0"]).unwrap().written(),
-        [(Operator::Gte, vec!["0".to_owned()])]
-    );
+    assert_eq!(read("Gt", &["2"]).unwrap().written(), [(Operator::Gt, vec!["2".to_owned()])]);
+    assert_eq!(read("Lt", &["9"]).unwrap().written(), [(Operator::Lt, vec!["9".to_owned()])]);
+    assert_eq!(read("Gte", &["0"]).unwrap().written(), [(Operator::Gte, vec!["0".to_owned()])]);
     let most = i64::MAX.to_string();
-    assert_eq!(
-        read("Lte", &[&most]).unwrap().written(),
-        [(Operator::Lte, vec![most.clone()])]
-    );
+    assert_eq!(read("Lte", &[&most]).unwrap().written(), [(Operator::Lte, vec![most.clone()])]);
     assert!(read("Gt", &[&most]).unwrap().is_contradiction());
 }
 
 #[test]
 fn bounds_with_excluded_values_lose_nothing_when_written() {
-    let both = read("Gt", &["2"])
-        .unwrap()
-        .intersection(&read("NotIn", &["5"]).unwrap());
+    let both = read("Gt", &["2"]).unwrap().intersection(&read("NotIn", &["5"]).unwrap());
     assert_eq!(
         both.written(),
-        [
-            (Operator::Gt, vec!["2".to_owned()]),
-            (Operator::NotIn, vec!["5".to_owned()])
-        ]
+        [(Operator::Gt, vec!["2".to_owned()]), (Operator::NotIn, vec!["5".to_owned()])]
     );
-    let present = read("Exists", &[])
-        .unwrap()
-        .intersection(&read("NotIn", &["5"]).unwrap());
-    assert_eq!(
-        present.written(),
-        [
-            (Operator::Exists, vec![]),
-            (Operator::NotIn, vec!["5".to_owned()])
-        ]
-    );
+    let present = read("Exists", &[]).unwrap().intersection(&read("NotIn", &["5"]).unwrap());
+    assert_eq!(present.written(), [(Operator::Exists, vec![]), (Operator::NotIn, vec!["5".to_owned()])]);
 }
 
 #[test]
 fn a_set_that_became_empty_is_a_contradiction_and_not_absence() {
-    let empty = read("In", &["a"])
-        .unwrap()
-        .intersection(&read("In", &["b"]).unwrap());
+    let empty = read("In", &["a"]).unwrap().intersection(&read("In", &["b"]).unwrap());
     assert!(empty.is_contradiction());
     assert_eq!(empty.operator(), Operator::DoesNotExist);
-    let absent = read("NotIn", &["a"])
-        .unwrap()
-        .intersection(&read("DoesNotExist", &[]).unwrap());
+    let absent = read("NotIn", &["a"]).unwrap().intersection(&read("DoesNotExist", &[]).unwrap());
     assert!(absent.is_empty() && !absent.is_contradiction());
 }
 
@@ -122,11 +90,7 @@ fn any_value_meets_the_requirement() {
         ("Lt", &["4"], Some("0")),
         ("DoesNotExist", &[], None),
     ] {
-        assert_eq!(
-            read(operator, values).unwrap().any().as_deref(),
-            value,
-            "{operator} {values:?}"
-        );
+        assert_eq!(read(operator, values).unwrap().any().as_deref(), value, "{operator} {values:?}");
     }
 }
 

@@ -18,12 +18,7 @@ impl ResourceList {
         rounding: Rounding,
     ) -> Result<Self, InvalidResource> {
         list.iter()
-            .map(|(name, quantity)| {
-                Ok((
-                    Arc::from(name.as_str()),
-                    read_amount(name, &quantity.0, rounding)?,
-                ))
-            })
+            .map(|(name, quantity)| Ok((Arc::from(name.as_str()), read_amount(name, &quantity.0, rounding)?)))
             .collect::<Result<_, _>>()
             .map(Self)
     }

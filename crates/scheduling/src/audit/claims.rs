@@ -16,12 +16,7 @@ impl Auditor<'_> {
         let plan = self.plan;
         for (index, claim) in plan.node_claims.iter().enumerate() {
             let subject = format!("NodeClaim/{}-{index}", claim.node_pool);
-            let Some(pool) = self
-                .input
-                .node_pools
-                .iter()
-                .find(|pool| pool.name == claim.node_pool)
-            else {
+            let Some(pool) = self.input.node_pools.iter().find(|pool| pool.name == claim.node_pool) else {
                 self.blame(subject, "belongs to a NodePool that isn't in the input");
                 continue;
             };
@@ -47,10 +42,7 @@ impl Auditor<'_> {
             if claim.requests != requests.plus(&claim.daemon_requests) {
                 self.blame(
                     &subject,
-                    format!(
-                        "requests {} aren't those of its pods and DaemonSets",
-                        claim.requests
-                    ),
+                    format!("requests {} aren't those of its pods and DaemonSets", claim.requests),
                 );
             }
             for option in &claim.options {
@@ -62,10 +54,7 @@ impl Auditor<'_> {
     fn options_in_order(&mut self, subject: &str, claim: &PlannedNodeClaim) {
         let most = self.input.options.max_instance_types.max(1);
         if claim.options.len() > most {
-            self.blame(
-                subject,
-                format!("lists {} instance types, more than {most}", claim.options.len()),
-            );
+            self.blame(subject, format!("lists {} instance types, more than {most}", claim.options.len()));
         }
         let key = |option: &InstanceOption| {
             let price = option.offering.price;
@@ -84,20 +73,15 @@ impl Auditor<'_> {
     fn min_values(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool) {
         let strict = self.input.options.min_values_policy == MinValuesPolicy::Strict;
         for asked in claim.requirements.iter() {
-            let in_pool = pool
-                .requirements
-                .get(asked.key())
-                .and_then(Requirement::min_values);
+            let in_pool = pool.requirements.get(asked.key()).and_then(Requirement::min_values);
             if strict && asked.min_values() != in_pool {
                 self.blame(subject, format!("{}: minValues was changed", asked.key()));
             }
             let Some(minimum) = asked.min_values() else {
                 continue;
             };
-            let own = claim
-                .options
-                .iter()
-                .filter_map(|option| option.instance_type.requirements.get(asked.key()));
+            let own =
+                claim.options.iter().filter_map(|option| option.instance_type.requirements.get(asked.key()));
             let values: BTreeSet<&str> = own
                 .filter(|own| own.is_enumerated())
                 .flat_map(Requirement::values)
@@ -122,16 +106,9 @@ impl Auditor<'_> {
     ) {
         let of_type = &option.instance_type;
         let subject = format!("{subject} as {}", of_type.name);
-        let listed = self
-            .input
-            .instance_types
-            .get(&pool.name)
-            .is_some_and(|types| types.contains(of_type));
+        let listed = self.input.instance_types.get(&pool.name).is_some_and(|types| types.contains(of_type));
         if !listed || !of_type.offerings.contains(&option.offering) {
-            self.blame(
-                &subject,
-                "isn't an instance type of the NodePool, or not an offering of it",
-            );
+            self.blame(&subject, "isn't an instance type of the NodePool, or not an offering of it");
         }
         if option.offering.unavailable.is_some() || option.offering.reservation_capacity.is_some() {
             self.blame(&subject, "can't be had now");
@@ -140,10 +117,7 @@ impl Auditor<'_> {
             |taint: &&Taint| taint.is_ephemeral() || pool.startup_taints.iter().any(|own| own.matches(taint));
         let lasting: Vec<&Taint> = of_type.taints.iter().filter(|taint| !starting(taint)).collect();
         for requirement in claim.requirements.iter() {
-            if !self
-                .label_of(claim, pool, option, requirement.key())
-                .meets(requirement)
-            {
+            if !self.label_of(claim, pool, option, requirement.key()).meets(requirement) {
                 self.blame(&subject, format!("doesn't meet {requirement}"));
             }
         }
@@ -167,10 +141,7 @@ impl Auditor<'_> {
         lasting: &[&Taint],
     ) {
         if let Some(taint) = hard_taint(pod, lasting.iter().copied()) {
-            self.blame(
-                format!("Pod/{}", pod.name),
-                format!("is in {subject} in spite of taint {taint}"),
-            );
+            self.blame(format!("Pod/{}", pod.name), format!("is in {subject} in spite of taint {taint}"));
         }
         let holds = node_constraints_hold(pod, |wanted| {
             if wanted.key() == HOSTNAME {
@@ -219,10 +190,7 @@ impl Auditor<'_> {
             || self.input.well_known_labels.contains(key)
             || types.into_iter().any(|of_type| {
                 of_type.requirements.contains_key(key)
-                    || of_type
-                        .offerings
-                        .iter()
-                        .any(|offering| offering.requirements.contains_key(key))
+                    || of_type.offerings.iter().any(|offering| offering.requirements.contains_key(key))
             })
     }
 
@@ -261,9 +229,8 @@ impl Auditor<'_> {
             if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &capacity) {
                 self.blame(format!("NodePool/{name}"), exceeded.to_string());
             }
-            if let Some(limit) = pool
-                .node_limit
-                .filter(|limit| pool.node_count.saturating_add(nodes) > *limit)
+            if let Some(limit) =
+                pool.node_limit.filter(|limit| pool.node_count.saturating_add(nodes) > *limit)
             {
                 self.blame(
                     format!("NodePool/{name}"),
@@ -278,10 +245,8 @@ impl Auditor<'_> {
         let mut asked: BTreeMap<String, (i64, Option<i64>)> = BTreeMap::new();
         for chosen in self.plan.node_claims.iter().filter_map(PlannedNodeClaim::chosen) {
             let of_type = &chosen.instance_type;
-            let owner = of_type
-                .machine_deployment
-                .as_ref()
-                .map_or_else(|| of_type.name.clone(), ToString::to_string);
+            let owner =
+                of_type.machine_deployment.as_ref().map_or_else(|| of_type.name.clone(), ToString::to_string);
             let entry = asked.entry(owner).or_insert((0, of_type.headroom));
             entry.0 += 1;
             entry.1 = entry.1.min(of_type.headroom).or(of_type.headroom).or(entry.1);

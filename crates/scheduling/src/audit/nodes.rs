@@ -18,10 +18,7 @@ impl Auditor<'_> {
                 self.blame(&subject, "takes pods though it is going");
             }
             if placement.in_flight == node.has_node {
-                self.blame(
-                    &subject,
-                    "is said to be in flight and isn't, or the other way round",
-                );
+                self.blame(&subject, "is said to be in flight and isn't, or the other way round");
             }
             let pods = self.known(&placement.pods);
             for pod in &pods {
@@ -34,10 +31,7 @@ impl Auditor<'_> {
 
     fn may_run_on(&mut self, pod: &Pod, node: &Node) {
         if let Some(taint) = hard_taint(pod, &node.taints) {
-            self.blame(
-                format!("Pod/{}", pod.name),
-                format!("is on {} in spite of taint {taint}", node.name),
-            );
+            self.blame(format!("Pod/{}", pod.name), format!("is on {} in spite of taint {taint}", node.name));
         }
         let holds = node_constraints_hold(pod, |requirement| match node.labels.get(requirement.key()) {
             Some(value) => requirement.has(value),
@@ -52,11 +46,7 @@ impl Auditor<'_> {
     }
 
     fn has_room(&mut self, node: &Node, added: &[&Pod]) {
-        let bound = self
-            .input
-            .bound_pods
-            .get(&node.name)
-            .map_or(&[][..], Vec::as_slice);
+        let bound = self.input.bound_pods.get(&node.name).map_or(&[][..], Vec::as_slice);
         let used = sum(bound.iter().map(|pod| &**pod)).plus(&self.daemons_to_come(node, bound));
         let wanted = sum(added.iter().copied());
         for (name, amount) in wanted.iter() {
@@ -71,11 +61,8 @@ impl Auditor<'_> {
     }
 
     fn daemons_to_come(&self, node: &Node, bound: &[Arc<Pod>]) -> Resources {
-        let owner_name = |pod: &Pod| {
-            pod.owner
-                .as_ref()
-                .map_or(pod.name.name.clone(), |owner| owner.name.clone())
-        };
+        let owner_name =
+            |pod: &Pod| pod.owner.as_ref().map_or(pod.name.name.clone(), |owner| owner.name.clone());
         let to_come = self.input.daemon_pods.iter().filter(|daemon| {
             let runs = bound.iter().any(|pod| {
                 pod.is_daemon()

@@ -96,30 +96,16 @@ impl Attempt<'_> {
         let among: Vec<usize> = claim.state.served.iter().map(|served| served.candidate).collect();
         let own = claim.held(template);
         let states = self.level.alternatives.iter().filter_map(|alternative| {
-            let state = self.with(
-                template,
-                &claim.state.requirements,
-                alternative,
-                &requests,
-                &among,
-                own,
-            )?;
-            let state = State {
-                relaxed: claim.state.relaxed,
-                ..state
-            };
+            let state =
+                self.with(template, &claim.state.requirements, alternative, &requests, &among, own)?;
+            let state = State { relaxed: claim.state.relaxed, ..state };
             self.check_min_values(template, state, false)
         });
         best(template, states)
     }
 
     fn is_repelled(&self, template: &Template<'_>) -> bool {
-        untolerated(
-            &template.pool.taints,
-            &self.pod.tolerations,
-            self.level.prefer_too,
-        )
-        .is_some()
+        untolerated(&template.pool.taints, &self.pod.tolerations, self.level.prefer_too).is_some()
     }
 
     /// What is left of the types `among` with this alternative. `own` is the headroom held already; None also means that the
@@ -155,20 +141,12 @@ impl Attempt<'_> {
                 continue;
             }
             if let Ok(offering) = template.assess(candidate, &ask) {
-                served.push(Served {
-                    candidate: *index,
-                    offering,
-                });
+                served.push(Served { candidate: *index, offering });
             }
         }
         served.sort_by(|a, b| order(template, *a, *b));
         let requests = requests.clone();
-        (!served.is_empty()).then_some(State {
-            requirements,
-            requests,
-            served,
-            relaxed: false,
-        })
+        (!served.is_empty()).then_some(State { requirements, requests, served, relaxed: false })
     }
 
     fn check_min_values(&self, template: &Template<'_>, mut state: State, may_relax: bool) -> Option<State> {
@@ -188,11 +166,7 @@ impl Attempt<'_> {
 
 /// Whether a machine of this type would pass a limit of the NodePool.
 fn exceeds(template: &Template<'_>, candidate: &Candidate<'_>) -> bool {
-    template
-        .pool
-        .limits
-        .exceeded(&template.used, &candidate.of_type.capacity)
-        .is_some()
+    template.pool.limits.exceeded(&template.used, &candidate.of_type.capacity).is_some()
 }
 
 /// The state whose first type is best; the earlier of equals.
@@ -208,34 +182,23 @@ fn best(template: &Template<'_>, states: impl Iterator<Item = State>) -> Option<
 
 /// Cheaper first, an unknown price last; then priority, then name.
 fn order(template: &Template<'_>, a: Served, b: Served) -> Ordering {
-    let (Some(one), Some(other)) = (
-        template.candidates.get(a.candidate),
-        template.candidates.get(b.candidate),
-    ) else {
+    let (Some(one), Some(other)) =
+        (template.candidates.get(a.candidate), template.candidates.get(b.candidate))
+    else {
         return a.candidate.cmp(&b.candidate);
     };
     let price = |candidate: &Candidate<'_>, served: Served| {
-        candidate
-            .offering(served.offering)
-            .and_then(|offering| offering.price)
+        candidate.offering(served.offering).and_then(|offering| offering.price)
     };
     order_prices(price(one, a), price(other, b))
         .then_with(|| Reverse(one.of_type.priority).cmp(&Reverse(other.of_type.priority)))
         .then_with(|| one.of_type.name.cmp(&other.of_type.name))
-        .then_with(|| {
-            one.of_type
-                .machine_deployment
-                .cmp(&other.of_type.machine_deployment)
-        })
+        .then_with(|| one.of_type.machine_deployment.cmp(&other.of_type.machine_deployment))
 }
 
 fn types<'a>(template: &Template<'a>, served: &[Served]) -> Vec<&'a InstanceType> {
-    let of = |served: &Served| {
-        template
-            .candidates
-            .get(served.candidate)
-            .map(|candidate| &**candidate.of_type)
-    };
+    let of =
+        |served: &Served| template.candidates.get(served.candidate).map(|candidate| &**candidate.of_type);
     served.iter().filter_map(of).collect()
 }
 
@@ -248,12 +211,7 @@ impl Claim {
         template.used.add(&most);
         template.nodes = template.nodes.saturating_add(1);
         let most_room = most_room(template, &state);
-        Self {
-            template: index,
-            pods: vec![pod.name.clone()],
-            state,
-            most_room,
-        }
+        Self { template: index, pods: vec![pod.name.clone()], state, most_room }
     }
 
     pub(super) fn add(&mut self, template: &Template<'_>, state: State, pod: &Pod) {
@@ -274,26 +232,14 @@ impl Claim {
 
     /// The finished claim, and which minima were lowered for it.
     pub(super) fn planned(self, template: &Template<'_>, options: &Options) -> PlannedNodeClaim {
-        let State {
-            mut requirements,
-            requests,
-            served,
-            relaxed,
-        } = self.state;
+        let State { mut requirements, requests, served, relaxed } = self.state;
         let all = types(template, &served);
         let kept = min_values::select(&all, &requirements, options.max_instance_types)
             .unwrap_or_else(|_| (0..all.len().min(options.max_instance_types.max(1))).collect());
-        let kept: Vec<Served> = kept
-            .into_iter()
-            .filter_map(|index| served.get(index).copied())
-            .collect();
-        let daemons = kept
-            .iter()
-            .filter_map(|served| template.candidates.get(served.candidate));
-        let daemon_requests = daemons
-            .map(|candidate| candidate.daemons.clone())
-            .reduce(|a, b| a.min(&b))
-            .unwrap_or_default();
+        let kept: Vec<Served> = kept.into_iter().filter_map(|index| served.get(index).copied()).collect();
+        let daemons = kept.iter().filter_map(|served| template.candidates.get(served.candidate));
+        let daemon_requests =
+            daemons.map(|candidate| candidate.daemons.clone()).reduce(|a, b| a.min(&b)).unwrap_or_default();
         requirements.retain_keys(|key| restricted(key).is_none());
         PlannedNodeClaim {
             node_pool: template.pool.name.clone(),
@@ -301,10 +247,7 @@ impl Claim {
             requests: requests.plus(&daemon_requests),
             daemon_requests,
             pods: self.pods,
-            options: kept
-                .into_iter()
-                .filter_map(|served| option(template, served))
-                .collect(),
+            options: kept.into_iter().filter_map(|served| option(template, served)).collect(),
             min_values_relaxed: relaxed,
         }
     }
@@ -313,34 +256,26 @@ impl Claim {
 impl State {
     /// Whether the price of its cheapest type is known.
     pub(super) fn is_priced(&self, template: &Template<'_>) -> bool {
-        let offering = self.served.first().and_then(|served| template.candidates.get(served.candidate)?.offering(served.offering));
+        let offering = self
+            .served
+            .first()
+            .and_then(|served| template.candidates.get(served.candidate)?.offering(served.offering));
         offering.is_some_and(|offering| offering.price.is_some())
     }
 
     pub(super) fn held(&self, template: &Template<'_>) -> Option<usize> {
         let first = self.served.first()?;
-        template
-            .candidates
-            .get(first.candidate)
-            .map(|candidate| candidate.headroom)
+        template.candidates.get(first.candidate).map(|candidate| candidate.headroom)
     }
 }
 
 fn most_room(template: &Template<'_>, state: &State) -> Resources {
-    let candidates = state
-        .served
-        .iter()
-        .filter_map(|served| template.candidates.get(served.candidate));
-    candidates.fold(Resources::ZERO, |most, candidate| {
-        most.max(&candidate.most_room())
-    })
+    let candidates = state.served.iter().filter_map(|served| template.candidates.get(served.candidate));
+    candidates.fold(Resources::ZERO, |most, candidate| most.max(&candidate.most_room()))
 }
 
 fn option(template: &Template<'_>, served: Served) -> Option<InstanceOption> {
     let candidate = template.candidates.get(served.candidate)?;
     let offering = candidate.offering(served.offering)?.clone();
-    Some(InstanceOption {
-        instance_type: Arc::clone(candidate.of_type),
-        offering,
-    })
+    Some(InstanceOption { instance_type: Arc::clone(candidate.of_type), offering })
 }

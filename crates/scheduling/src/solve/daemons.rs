@@ -33,9 +33,7 @@ impl<'a> Daemons<'a> {
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(pool.taints.iter().chain(taints), &pod.tolerations, true).is_none()
                 && alternatives.iter().any(|wanted| {
-                    pool.requirements
-                        .first_conflict(wanted, keys.of_types())
-                        .is_none()
+                    pool.requirements.first_conflict(wanted, keys.of_types()).is_none()
                         && conflict(of_type, None, &pool.requirements.and(wanted), pool, keys).is_none()
                 });
             if runs {
@@ -47,17 +45,12 @@ impl<'a> Daemons<'a> {
 
     /// What the DaemonSets that don't run on the node yet will still take of it.
     pub(super) fn missing_on(&self, node: &Node, bound: &[Arc<Pod>]) -> Resources {
-        let running: BTreeSet<(&str, &str)> = bound
-            .iter()
-            .filter(|pod| pod.is_daemon())
-            .map(|pod| identity(pod))
-            .collect();
+        let running: BTreeSet<(&str, &str)> =
+            bound.iter().filter(|pod| pod.is_daemon()).map(|pod| identity(pod)).collect();
         let mut sum = Resources::ZERO;
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(&node.taints, &pod.tolerations, true).is_none()
-                && alternatives
-                    .iter()
-                    .any(|wanted| wanted.met_by(&node.labels).is_ok());
+                && alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
             if runs && !running.contains(&identity(pod)) {
                 sum.add(&pod.requests);
             }

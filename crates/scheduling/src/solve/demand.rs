@@ -71,9 +71,7 @@ impl Alternative {
 fn is_met_by_any_host_name(requirement: &Requirement) -> bool {
     requirement.key() == HOSTNAME
         && !requirement.is_enumerated()
-        && requirement
-            .values()
-            .all(|value| value.parse::<i64>().is_err() || !requirement.has(value))
+        && requirement.values().all(|value| value.parse::<i64>().is_err() || !requirement.has(value))
         && requirement.has("a-name-that-no-node-has-yet")
 }
 
@@ -85,11 +83,8 @@ impl<'a> Demand<'a> {
         if policy == PreferencePolicy::Respect {
             let mut preferred: Vec<&PreferredTerm<Requirements>> =
                 pod.preferred_node_affinity.iter().collect();
-            preferred.sort_by(|a, b| {
-                Reverse(a.weight)
-                    .cmp(&Reverse(b.weight))
-                    .then_with(|| a.term.cmp(&b.term))
-            });
+            preferred
+                .sort_by(|a, b| Reverse(a.weight).cmp(&Reverse(b.weight)).then_with(|| a.term.cmp(&b.term)));
             for (index, wish) in preferred.iter().enumerate() {
                 let alternatives = consistent(hard.iter().map(|requirements| requirements.and(&wish.term)));
                 let given_up = index.checked_sub(1).and_then(|before| preferred.get(before));
@@ -101,18 +96,10 @@ impl<'a> Demand<'a> {
             }
         }
         let given_up = (!levels.is_empty()).then(|| "every preferred node affinity".to_owned());
-        levels.push(Level {
-            alternatives: consistent(hard.iter().cloned()),
-            prefer_too: false,
-            given_up,
-        });
+        levels.push(Level { alternatives: consistent(hard.iter().cloned()), prefer_too: false, given_up });
         if tolerates_last {
             let given_up = Some("avoiding PreferNoSchedule taints".to_owned());
-            levels.push(Level {
-                alternatives: consistent(hard.into_iter()),
-                prefer_too: true,
-                given_up,
-            });
+            levels.push(Level { alternatives: consistent(hard.into_iter()), prefer_too: true, given_up });
         }
         Self { pod, levels }
     }
@@ -131,10 +118,7 @@ pub(crate) fn alternatives(pod: &Pod) -> Vec<Requirements> {
     if pod.required_node_affinity.is_empty() {
         return vec![pod.node_selector.clone()];
     }
-    pod.required_node_affinity
-        .iter()
-        .map(|term| pod.node_selector.and(term))
-        .collect()
+    pod.required_node_affinity.iter().map(|term| pod.node_selector.and(term)).collect()
 }
 
 /// Without those that contradict themselves; sorted, without duplicates.

@@ -22,16 +22,8 @@ pub(super) struct Existing<'a> {
 impl<'a> Existing<'a> {
     /// Nodes that may take pods: initialized ones first, then by name.
     pub(super) fn all(input: &'a Input, daemons: &Daemons<'_>) -> Vec<Self> {
-        let mut nodes: Vec<&Node> = input
-            .nodes
-            .iter()
-            .filter(|node| !node.marked_for_deletion)
-            .collect();
-        nodes.sort_by(|a, b| {
-            b.initialized
-                .cmp(&a.initialized)
-                .then_with(|| a.name.cmp(&b.name))
-        });
+        let mut nodes: Vec<&Node> = input.nodes.iter().filter(|node| !node.marked_for_deletion).collect();
+        nodes.sort_by(|a, b| b.initialized.cmp(&a.initialized).then_with(|| a.name.cmp(&b.name)));
         let left = |node: &'a Node| {
             let bound = input.bound_pods.get(&node.name).map_or(&[][..], Vec::as_slice);
             let mut used = daemons.missing_on(node, bound);
@@ -40,14 +32,7 @@ impl<'a> Existing<'a> {
             }
             node.allocatable.minus(&used).clamped()
         };
-        nodes
-            .into_iter()
-            .map(|node| Self {
-                node,
-                remaining: left(node),
-                pods: Vec::new(),
-            })
-            .collect()
+        nodes.into_iter().map(|node| Self { node, remaining: left(node), pods: Vec::new() }).collect()
     }
 
     /// Whether the pod may run here. Labels are taken strictly: what a node lacks, it lacks.
@@ -59,10 +44,7 @@ impl<'a> Existing<'a> {
 
     /// Whether the labels meet one of the alternatives.
     pub(super) fn meets(&self, level: &Level) -> bool {
-        level
-            .alternatives
-            .iter()
-            .any(|wanted| wanted.requirements.met_by(&self.node.labels).is_ok())
+        level.alternatives.iter().any(|wanted| wanted.requirements.met_by(&self.node.labels).is_ok())
     }
 
     pub(super) fn place(&mut self, pod: &Pod) {

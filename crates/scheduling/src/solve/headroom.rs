@@ -21,10 +21,7 @@ enum Owner<'a> {
 impl<'a> Headroom<'a> {
     /// The index under which a type's headroom is kept. Types of one MachineDeployment share; the least that any says counts.
     pub(super) fn register(&mut self, of_type: &'a InstanceType) -> usize {
-        let owner = of_type
-            .machine_deployment
-            .as_ref()
-            .map_or(Owner::Type(&of_type.name), Owner::Deployment);
+        let owner = of_type.machine_deployment.as_ref().map_or(Owner::Type(&of_type.name), Owner::Deployment);
         let next = self.left.len();
         let index = *self.index.entry(owner).or_insert(next);
         match self.left.get_mut(index) {
@@ -41,13 +38,7 @@ impl<'a> Headroom<'a> {
 
     /// Whether a claim that holds `own` now could be launched on `index`.
     pub(super) fn allows(&self, index: usize, own: Option<usize>) -> bool {
-        own == Some(index)
-            || self
-                .left
-                .get(index)
-                .copied()
-                .flatten()
-                .is_none_or(|left| left > 0)
+        own == Some(index) || self.left.get(index).copied().flatten().is_none_or(|left| left > 0)
     }
 
     /// Moves a claim's hold.

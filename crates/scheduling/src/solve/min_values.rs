@@ -28,10 +28,7 @@ pub(super) fn select(
         pick(types, &needs, cap)
     };
     picked.sort_unstable();
-    let chosen: Vec<&InstanceType> = picked
-        .iter()
-        .filter_map(|index| types.get(*index).copied())
-        .collect();
+    let chosen: Vec<&InstanceType> = picked.iter().filter_map(|index| types.get(*index).copied()).collect();
     match needs.iter().find_map(|need| need.unmet(&chosen)) {
         Some(unmet) => Err(unmet),
         None => Ok(picked),
@@ -55,16 +52,10 @@ pub(super) fn relaxed(types: &[&InstanceType], requirements: &Requirements, cap:
 fn pick(types: &[&InstanceType], needs: &[Need<'_>], cap: usize) -> Vec<usize> {
     let mut picked = vec![0];
     while picked.len() < cap {
-        let chosen: Vec<&InstanceType> = picked
-            .iter()
-            .filter_map(|index| types.get(*index).copied())
-            .collect();
-        let gain = |of_type: &InstanceType| {
-            needs
-                .iter()
-                .map(|need| need.gain(of_type, &chosen))
-                .sum::<usize>()
-        };
+        let chosen: Vec<&InstanceType> =
+            picked.iter().filter_map(|index| types.get(*index).copied()).collect();
+        let gain =
+            |of_type: &InstanceType| needs.iter().map(|need| need.gain(of_type, &chosen)).sum::<usize>();
         // The first of the largest gain: ties go to the cheaper type.
         let mut best = (0, 0);
         for (index, of_type) in types.iter().enumerate() {
@@ -92,21 +83,13 @@ struct Need<'a> {
 
 impl<'a> Need<'a> {
     fn new(requirement: &'a Requirement) -> Option<Self> {
-        requirement
-            .min_values()
-            .map(|minimum| Self { requirement, minimum })
+        requirement.min_values().map(|minimum| Self { requirement, minimum })
     }
 
     /// Values of the label that the type may have and the requirement allows.
     fn values<'t>(&self, of_type: &'t InstanceType) -> BTreeSet<&'t str> {
-        let own = of_type
-            .requirements
-            .get(self.requirement.key())
-            .filter(|own| own.is_enumerated());
-        own.into_iter()
-            .flat_map(Requirement::values)
-            .filter(|value| self.requirement.has(value))
-            .collect()
+        let own = of_type.requirements.get(self.requirement.key()).filter(|own| own.is_enumerated());
+        own.into_iter().flat_map(Requirement::values).filter(|value| self.requirement.has(value)).collect()
     }
 
     fn found<'t>(&self, types: &[&'t InstanceType]) -> BTreeSet<&'t str> {
@@ -126,9 +109,7 @@ impl<'a> Need<'a> {
     /// New values that the type would add and the minimum still lacks.
     fn gain(&self, of_type: &InstanceType, types: &[&InstanceType]) -> usize {
         let found = self.found(types);
-        let missing = usize::try_from(self.minimum)
-            .unwrap_or(usize::MAX)
-            .saturating_sub(found.len());
+        let missing = usize::try_from(self.minimum).unwrap_or(usize::MAX).saturating_sub(found.len());
         self.values(of_type).difference(&found).count().min(missing)
     }
 }

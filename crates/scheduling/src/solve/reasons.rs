@@ -17,19 +17,12 @@ use karpenter_capi_model::taint::untolerated;
 
 /// A reason that concerns the pod alone.
 pub(super) fn of_the_pod(pod: &Pod, code: ReasonCode, message: String) -> PendingPod {
-    PendingPod {
-        pod: pod.name.clone(),
-        reasons: vec![reason(None, None, code, message)],
-    }
+    PendingPod { pod: pod.name.clone(), reasons: vec![reason(None, None, code, message)] }
 }
 
 /// Reasons against the state in which the solve ended.
 pub(super) fn explain(world: &World<'_>, demand: &Demand<'_>) -> PendingPod {
-    let Some(level) = demand
-        .levels()
-        .last()
-        .filter(|level| !level.alternatives.is_empty())
-    else {
+    let Some(level) = demand.levels().last().filter(|level| !level.alternatives.is_empty()) else {
         return of_the_pod(demand.pod, ReasonCode::Requirements, contradiction(demand.pod));
     };
     let mut reasons = Vec::new();
@@ -37,46 +30,23 @@ pub(super) fn explain(world: &World<'_>, demand: &Demand<'_>) -> PendingPod {
     let mut templates = world.templates.iter();
     for pool in &world.pools {
         if let Some(why) = &pool.not_ready {
-            reasons.push(reason(
-                Some(pool),
-                None,
-                ReasonCode::NodePoolNotReady,
-                why.clone(),
-            ));
+            reasons.push(reason(Some(pool), None, ReasonCode::NodePoolNotReady, why.clone()));
         } else if pool.paused {
             let message = "provisioning is paused by an annotation on the NodePool".to_owned();
             reasons.push(reason(Some(pool), None, ReasonCode::Paused, message));
         } else if let Some(template) = templates.next() {
-            Explanation {
-                world,
-                template,
-                pod: demand.pod,
-                level,
-            }
-            .add_to(&mut reasons);
+            Explanation { world, template, pod: demand.pod, level }.add_to(&mut reasons);
         }
     }
     if reasons.is_empty() {
-        reasons.push(reason(
-            None,
-            None,
-            ReasonCode::NodePoolNotReady,
-            "there is no NodePool".to_owned(),
-        ));
+        reasons.push(reason(None, None, ReasonCode::NodePoolNotReady, "there is no NodePool".to_owned()));
     }
-    PendingPod {
-        pod: demand.pod.name.clone(),
-        reasons,
-    }
+    PendingPod { pod: demand.pod.name.clone(), reasons }
 }
 
 fn contradiction(pod: &Pod) -> String {
     let all = super::alternatives(pod);
-    let key = all
-        .iter()
-        .find_map(Requirements::contradiction)
-        .map(Requirement::key)
-        .unwrap_or_default();
+    let key = all.iter().find_map(Requirements::contradiction).map(Requirement::key).unwrap_or_default();
     format!("the pod's own node selector and node affinity contradict each other on {key}")
 }
 
@@ -130,9 +100,7 @@ impl Explanation<'_, '_> {
         sorted.sort_by(|a, b| a.of_type.name.cmp(&b.of_type.name));
         let mut some_serve = false;
         for candidate in sorted {
-            let stopped = passing
-                .iter()
-                .map(|requirements| self.at_the_type(candidate, requirements));
+            let stopped = passing.iter().map(|requirements| self.at_the_type(candidate, requirements));
             match stopped.reduce(|a, b| Some(further(Some(a?), b?))).flatten() {
                 Some((_, code, message)) => {
                     reasons.push(reason(pool, Some(candidate.of_type), code, message));
@@ -149,32 +117,18 @@ impl Explanation<'_, '_> {
     fn at_the_pool(&self, alternative: &Alternative) -> Result<Requirements, Stopped> {
         let pool = self.template.pool;
         if let Some(taint) = untolerated(&pool.taints, &self.pod.tolerations, self.level.prefer_too) {
-            let message = format!(
-                "NodePool {} has taint {taint}, which the pod doesn't tolerate",
-                pool.name
-            );
+            let message = format!("NodePool {} has taint {taint}, which the pod doesn't tolerate", pool.name);
             return Err((0, ReasonCode::Taints, message));
         }
         let wanted = alternative.on_new().map_err(|wanted| {
             let why = restricted(wanted.key()).unwrap_or("can't be asked for");
-            (
-                1,
-                ReasonCode::Requirements,
-                format!("{wanted} is wanted, but {} {why}", wanted.key()),
-            )
+            (1, ReasonCode::Requirements, format!("{wanted} is wanted, but {} {why}", wanted.key()))
         })?;
-        if let Some(conflict) = pool
-            .requirements
-            .first_conflict(wanted, self.template.keys.of_types())
-        {
+        if let Some(conflict) = pool.requirements.first_conflict(wanted, self.template.keys.of_types()) {
             let message = if conflict.key() == NODEPOOL && conflict.operator() == Operator::DoesNotExist {
                 format!("excluded from Karpenter nodes by its own affinity ({conflict})")
             } else {
-                format!(
-                    "NodePool {}: {}",
-                    pool.name,
-                    pool.requirements.incompatible(conflict)
-                )
+                format!("NodePool {}: {}", pool.name, pool.requirements.incompatible(conflict))
             };
             return Err((2, ReasonCode::Requirements, message));
         }
@@ -207,33 +161,24 @@ impl Explanation<'_, '_> {
             };
             return Some((10, ReasonCode::MaxSize, message));
         }
-        let exceeded = self
-            .template
-            .pool
-            .limits
-            .exceeded(&self.template.used, &candidate.of_type.capacity)?;
-        Some((
-            11,
-            ReasonCode::Limits,
-            format!("{exceeded}, by NodePool {}", self.template.pool.name),
-        ))
+        let exceeded =
+            self.template.pool.limits.exceeded(&self.template.used, &candidate.of_type.capacity)?;
+        Some((11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", self.template.pool.name)))
     }
 
     fn words(&self, candidate: &Candidate<'_>, refusal: &Refusal<'_>) -> (ReasonCode, String) {
         let name = candidate.of_type.display_name();
         match refusal {
-            Refusal::Taint(taint) => (
-                ReasonCode::Taints,
-                format!("{name} has taint {taint}, which the pod doesn't tolerate"),
-            ),
+            Refusal::Taint(taint) => {
+                (ReasonCode::Taints, format!("{name} has taint {taint}, which the pod doesn't tolerate"))
+            }
             Refusal::Requirement(wanted) => {
                 let why = candidate.of_type.requirements.incompatible(wanted);
                 (ReasonCode::Requirements, format!("{name}: {why}"))
             }
-            Refusal::Offering(Some(wanted)) => (
-                ReasonCode::NoOffering,
-                format!("{name} has no offering with {wanted}"),
-            ),
+            Refusal::Offering(Some(wanted)) => {
+                (ReasonCode::NoOffering, format!("{name} has no offering with {wanted}"))
+            }
             Refusal::Offering(None) => (ReasonCode::NoOffering, format!("{name} has no offering")),
             Refusal::Unavailable(why) => (why.code, why.message.clone()),
             Refusal::Reserved => (
@@ -247,12 +192,7 @@ impl Explanation<'_, '_> {
     /// The first resource that is short, with what DaemonSets take where they take some.
     fn shortfall(&self, candidate: &Candidate<'_>, room: &Resources) -> String {
         let name = candidate.of_type.display_name();
-        let Some(Shortfall {
-            resource,
-            needed,
-            available,
-        }) = self.pod.requests.shortfall(room)
-        else {
+        let Some(Shortfall { resource, needed, available }) = self.pod.requests.shortfall(room) else {
             return format!("{name} is too small");
         };
         let daemons = candidate.daemons.get(&resource);
@@ -267,11 +207,7 @@ impl Explanation<'_, '_> {
             0 => String::new(),
             _ => format!(", of which DaemonSets take {}", amount(daemons)),
         };
-        format!(
-            "{resource}: needs {}, {holder} {}{taken}",
-            amount(needed),
-            amount(whole)
-        )
+        format!("{resource}: needs {}, {holder} {}{taken}", amount(needed), amount(whole))
     }
 
     /// Types would serve, but not enough different ones.

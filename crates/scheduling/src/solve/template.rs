@@ -58,16 +58,9 @@ impl Keys {
         let mut keys = label::well_known();
         keys.extend(input.well_known_labels.iter().cloned());
         for of_type in types {
-            let offered = of_type
-                .offerings
-                .iter()
-                .flat_map(|offering| offering.requirements.iter());
+            let offered = of_type.offerings.iter().flat_map(|offering| offering.requirements.iter());
             keys.extend(
-                of_type
-                    .requirements
-                    .iter()
-                    .chain(offered)
-                    .map(|requirement| requirement.key().to_owned()),
+                of_type.requirements.iter().chain(offered).map(|requirement| requirement.key().to_owned()),
             );
         }
         Self(keys)
@@ -100,17 +93,11 @@ pub(super) fn conflict<'r>(
         let own = of_type.requirements.get(key);
         let offered = offering.and_then(|offering| offering.requirements.get(key));
         if own.is_none() && offered.is_none() {
-            let later = offering.is_none()
-                && of_type
-                    .offerings
-                    .iter()
-                    .any(|one| one.requirements.contains_key(key));
+            let later =
+                offering.is_none() && of_type.offerings.iter().any(|one| one.requirements.contains_key(key));
             return !(requirement.allows_absence() || later || keys.is_written_by(pool, key));
         }
-        [own, offered]
-            .into_iter()
-            .flatten()
-            .any(|defined| !defined.meets(requirement))
+        [own, offered].into_iter().flatten().any(|defined| !defined.meets(requirement))
     })
 }
 
@@ -156,28 +143,16 @@ impl<'a> Template<'a> {
         headroom: &mut Headroom<'a>,
     ) -> Vec<Self> {
         let seen = Seen::new(input);
-        let usable = pools
-            .iter()
-            .copied()
-            .filter(|pool| pool.not_ready.is_none() && !pool.paused);
+        let usable = pools.iter().copied().filter(|pool| pool.not_ready.is_none() && !pool.paused);
         usable
             .map(|pool| {
-                let types = input
-                    .instance_types
-                    .get(&pool.name)
-                    .map_or(&[][..], Vec::as_slice);
+                let types = input.instance_types.get(&pool.name).map_or(&[][..], Vec::as_slice);
                 let keys = Keys::new(input, types);
                 let candidate = |of_type: &'a Arc<InstanceType>| {
                     Candidate::new(of_type, pool, &keys, daemons, &seen, headroom)
                 };
                 let candidates = types.iter().map(candidate).collect();
-                Self {
-                    pool,
-                    candidates,
-                    keys,
-                    used: pool.usage.clone(),
-                    nodes: pool.node_count,
-                }
+                Self { pool, candidates, keys, used: pool.usage.clone(), nodes: pool.node_count }
             })
             .collect()
     }
@@ -214,13 +189,9 @@ impl<'a> Template<'a> {
         ask: &Ask<'s>,
     ) -> Option<Refusal<'s>> {
         let offering = choice.offering;
-        if let Some(wanted) = conflict(
-            candidate.of_type,
-            Some(offering),
-            ask.requirements,
-            self.pool,
-            &self.keys,
-        ) {
+        if let Some(wanted) =
+            conflict(candidate.of_type, Some(offering), ask.requirements, self.pool, &self.keys)
+        {
             return Some(Refusal::Offering(Some(wanted)));
         }
         if let Some(reason) = &offering.unavailable {
@@ -264,24 +235,12 @@ impl<'a> Candidate<'a> {
             .into_iter()
             .map(|offering| {
                 let promised = of_type.allocatable_by(offering);
-                let real = cap
-                    .as_ref()
-                    .map_or_else(|| promised.clone(), |cap| capped(&promised, cap));
+                let real = cap.as_ref().map_or_else(|| promised.clone(), |cap| capped(&promised, cap));
                 seen_smaller |= real != promised;
-                Choice {
-                    offering,
-                    room: real.minus(&daemons),
-                }
+                Choice { offering, room: real.minus(&daemons) }
             })
             .collect();
-        Self {
-            of_type,
-            taints,
-            daemons,
-            offerings,
-            headroom: headroom.register(of_type),
-            seen_smaller,
-        }
+        Self { of_type, taints, daemons, offerings, headroom: headroom.register(of_type), seen_smaller }
     }
 
     /// The offering at an index that [`Template::assess`] gave.
@@ -291,9 +250,7 @@ impl<'a> Candidate<'a> {
 
     /// The largest of each resource that any offering has room for.
     pub(super) fn most_room(&self) -> Resources {
-        self.offerings
-            .iter()
-            .fold(Resources::ZERO, |most, choice| most.max(&choice.room))
+        self.offerings.iter().fold(Resources::ZERO, |most, choice| most.max(&choice.room))
     }
 }
 
@@ -312,11 +269,7 @@ struct Seen<'a>(BTreeMap<&'a NamespacedName, Vec<&'a Node>>);
 impl<'a> Seen<'a> {
     fn new(input: &'a Input) -> Self {
         let mut nodes: BTreeMap<&NamespacedName, Vec<&Node>> = BTreeMap::new();
-        for node in input
-            .nodes
-            .iter()
-            .filter(|node| node.has_node && node.initialized)
-        {
+        for node in input.nodes.iter().filter(|node| node.has_node && node.initialized) {
             if let Some(deployment) = &node.machine_deployment {
                 nodes.entry(deployment).or_default().push(node);
             }

@@ -30,29 +30,12 @@ impl Warnings {
             let fits = |of_type| conflict(of_type, None, &pool.requirements, pool, &template.keys).is_none();
             if template.candidates.is_empty() {
                 self.add(object(), "no MachineDeployment matches".to_owned());
-            } else if !template
-                .candidates
-                .iter()
-                .any(|candidate| fits(candidate.of_type))
-            {
-                self.add(
-                    object(),
-                    "the requirements exclude every instance type".to_owned(),
-                );
+            } else if !template.candidates.iter().any(|candidate| fits(candidate.of_type)) {
+                self.add(object(), "the requirements exclude every instance type".to_owned());
             }
-            for (name, limit) in pool
-                .limits
-                .iter()
-                .filter(|(name, limit)| pool.usage.get(name) > *limit)
-            {
-                let (used, limit) = (
-                    format_amount(name, pool.usage.get(name)),
-                    format_amount(name, limit),
-                );
-                self.add(
-                    object(),
-                    format!("{name}: {used} in use is above the limit of {limit}"),
-                );
+            for (name, limit) in pool.limits.iter().filter(|(name, limit)| pool.usage.get(name) > *limit) {
+                let (used, limit) = (format_amount(name, pool.usage.get(name)), format_amount(name, limit));
+                self.add(object(), format!("{name}: {used} in use is above the limit of {limit}"));
             }
             if let Some(limit) = pool.node_limit.filter(|limit| pool.node_count > *limit) {
                 self.add(
@@ -89,15 +72,12 @@ impl Warnings {
         templates: &[Template<'_>],
         pods: &[&Pod],
     ) {
-        for existing in nodes
-            .iter()
-            .filter(|existing| !existing.node.initialized && existing.node.is_managed())
+        for existing in
+            nodes.iter().filter(|existing| !existing.node.initialized && existing.node.is_managed())
         {
             let node = existing.node;
-            let pool = templates
-                .iter()
-                .map(|one| one.pool)
-                .find(|pool| Some(&pool.name) == node.node_pool.as_ref());
+            let pool =
+                templates.iter().map(|one| one.pool).find(|pool| Some(&pool.name) == node.node_pool.as_ref());
             let Some(pool) = pool else { continue };
             let undeclared: Vec<&Taint> = node
                 .taints
@@ -107,9 +87,7 @@ impl Warnings {
             let kept_away = pods.iter().find_map(|pod| {
                 let taint = untolerated(undeclared.iter().copied(), &pod.tolerations, false)?;
                 let alternatives = super::alternatives(pod);
-                let meets = alternatives
-                    .iter()
-                    .any(|wanted| wanted.met_by(&node.labels).is_ok());
+                let meets = alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
                 (meets && pod.requests.fits(&existing.remaining)).then_some((pod, taint))
             });
             if let Some((pod, taint)) = kept_away {

@@ -23,16 +23,11 @@ fn complaints(spoil: impl FnOnce(&mut World, &mut Plan)) -> String {
     let mut world = sample();
     let mut plan = solve(&world.0);
     assert_eq!(audit(&world.0, &plan), []);
-    assert_eq!(
-        (plan.node_claims.len(), plan.placements.len(), plan.pending.len()),
-        (1, 1, 1)
-    );
+    assert_eq!((plan.node_claims.len(), plan.placements.len(), plan.pending.len()), (1, 1, 1));
     spoil(&mut world, &mut plan);
     let violations = audit(&world.0, &plan);
-    let lines: Vec<String> = violations
-        .iter()
-        .map(|one| format!("{}: {}", one.subject, one.message))
-        .collect();
+    let lines: Vec<String> =
+        violations.iter().map(|one| format!("{}: {}", one.subject, one.message)).collect();
     lines.join("\n")
 }
 
@@ -41,57 +36,33 @@ fn each_kind_of_wrong_is_found() {
     let name = |name: &str| NamespacedName::new("default", name);
     let found = complaints(|_, plan| plan.placements[0].pods.push(name("a")));
     assert!(found.contains("Pod/default/a: stands 2 times"), "{found}");
-    assert!(
-        found.contains("is on n1, whose labels don't meet its affinity"),
-        "{found}"
-    );
-    assert!(
-        found.contains("Node/n1: cpu: 0 in use and 4000 placed are more than 2000"),
-        "{found}"
-    );
+    assert!(found.contains("is on n1, whose labels don't meet its affinity"), "{found}");
+    assert!(found.contains("Node/n1: cpu: 0 in use and 4000 placed are more than 2000"), "{found}");
 
     let found = complaints(|_, plan| plan.pending.clear());
     assert!(found.contains("Pod/default/c: stands 0 times"), "{found}");
 
     let found = complaints(|_, plan| plan.node_claims[0].pods.push(name("nobody")));
-    assert!(
-        found.contains("Pod/default/nobody: stands in the plan but not in the input"),
-        "{found}"
-    );
+    assert!(found.contains("Pod/default/nobody: stands in the plan but not in the input"), "{found}");
 
     let found = complaints(|_, plan| plan.pending[0].reasons.clear());
-    assert!(
-        found.contains("Pod/default/c: is pending without a reason"),
-        "{found}"
-    );
+    assert!(found.contains("Pod/default/c: is pending without a reason"), "{found}");
 
     let found = complaints(|world, _| world.0.node_pools[0].taints.push(taint("x:NoSchedule")));
     assert!(found.contains("in spite of taint x:NoSchedule"), "{found}");
 
     let found = complaints(|world, _| world.0.nodes[0].taints.push(taint("x:NoExecute")));
-    assert!(
-        found.contains("is on n1 in spite of taint x:NoExecute"),
-        "{found}"
-    );
+    assert!(found.contains("is on n1 in spite of taint x:NoExecute"), "{found}");
 
     let found = complaints(|_, plan| {
         let claim = plan.node_claims[0].clone();
         plan.node_claims.push(claim);
     });
-    assert!(
-        found.contains("NodePool/p: 2 more nodes pass the limit of 1"),
-        "{found}"
-    );
-    assert!(
-        found.contains("MachineDeployment/default/m1: 2 machines asked, 1 may be added"),
-        "{found}"
-    );
+    assert!(found.contains("NodePool/p: 2 more nodes pass the limit of 1"), "{found}");
+    assert!(found.contains("MachineDeployment/default/m1: 2 machines asked, 1 may be added"), "{found}");
 
     let found = complaints(|world, _| world.0.node_pools[0].usage = resources("cpu=5"));
-    assert!(
-        found.contains("NodePool/p: cpu: adding 4 would exceed 8 (in use 5)"),
-        "{found}"
-    );
+    assert!(found.contains("NodePool/p: cpu: adding 4 would exceed 8 (in use 5)"), "{found}");
 }
 
 #[test]
@@ -101,14 +72,8 @@ fn an_option_that_does_not_serve_is_found() {
         plan.node_claims[0].options[0].offering = m2.offerings[0].clone();
         plan.node_claims[0].options[0].instance_type = m2;
     });
-    assert!(
-        found.contains("as m2: doesn't meet topology.kubernetes.io/zone In [z1]"),
-        "{found}"
-    );
-    assert!(
-        found.contains("Pod/default/a: isn't sure to have its affinity met"),
-        "{found}"
-    );
+    assert!(found.contains("as m2: doesn't meet topology.kubernetes.io/zone In [z1]"), "{found}");
+    assert!(found.contains("Pod/default/a: isn't sure to have its affinity met"), "{found}");
 
     let found = complaints(|_, plan| plan.node_claims[0].options.clear());
     assert!(found.contains("no way to be launched"), "{found}");
@@ -116,10 +81,7 @@ fn an_option_that_does_not_serve_is_found() {
     let found = complaints(|world, _| {
         *world = sample().daemon_set(&pod("d", "cpu=2"), &[]);
     });
-    assert!(
-        found.contains("as m1: cpu=5,pods=2 are more than cpu=4"),
-        "{found}"
-    );
+    assert!(found.contains("as m1: cpu=5,pods=2 are more than cpu=4"), "{found}");
 }
 
 #[test]

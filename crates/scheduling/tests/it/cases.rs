@@ -10,10 +10,7 @@ use serde_json::json;
 #[test]
 fn a_limit_of_nodes_is_used_up_within_one_pass() {
     let answer = world()
-        .pool(
-            pool("p").limit("nodes", "3").uses("cpu=8", 2),
-            &[md("m", "cpu=4 memory=16Gi")],
-        )
+        .pool(pool("p").limit("nodes", "3").uses("cpu=8", 2), &[md("m", "cpu=4 memory=16Gi")])
         .pods(3, &pod("w", "cpu=3"))
         .solve();
     assert_eq!(answer.claims(), ["p/m: w-0"]);
@@ -35,10 +32,7 @@ fn claims_in_flight_count_for_limits_at_their_capacity() {
         .pod(pod("w-1", "cpu=1"))
         .solve();
     assert_eq!(answer.claims(), Vec::<String>::new());
-    assert_eq!(
-        answer.reasons("w-1"),
-        ["Limits: cpu: adding 8 would exceed 10 (in use 8), by NodePool p"]
-    );
+    assert_eq!(answer.reasons("w-1"), ["Limits: cpu: adding 8 would exceed 10 (in use 8), by NodePool p"]);
 }
 
 /// aws/karpenter-provider-aws#6328
@@ -118,14 +112,7 @@ fn a_custom_requirement_widens_what_pods_may_ask_for_and_repels_nobody() {
         .pod(pod("p3", "cpu=1").selects("team", "blue"))
         .solve();
     assert_eq!(answer.claims(), ["gpu/m: p1 p2"]);
-    assert_eq!(
-        answer.0.node_claims[0]
-            .requirements
-            .labels()
-            .get("accel")
-            .map(String::as_str),
-        Some("a1")
-    );
+    assert_eq!(answer.0.node_claims[0].requirements.labels().get("accel").map(String::as_str), Some("a1"));
     assert_eq!(
         answer.reasons("p3"),
         [
@@ -141,10 +128,7 @@ fn runtime_class_overhead_counts() {
     let answer = world()
         .pool(
             pool("p"),
-            &[
-                md("s", "cpu=2 memory=4Gi").price("0.1"),
-                md("m", "cpu=4 memory=8Gi").price("0.2"),
-            ],
+            &[md("s", "cpu=2 memory=4Gi").price("0.1"), md("m", "cpu=4 memory=8Gi").price("0.2")],
         )
         .pod(pod("w", "cpu=1800m memory=1Gi").spec("overhead", json!({"cpu": "250m", "memory": "120Mi"})))
         .solve();
@@ -156,10 +140,7 @@ fn runtime_class_overhead_counts() {
 fn a_preference_that_contradicts_the_selector_is_dropped_and_the_selector_never_is() {
     let m = [md("m", "cpu=4 memory=16Gi")];
     let answer = world()
-        .pool(
-            pool("foobar").label("fn", "foobar").taint("fn=foobar:NoSchedule"),
-            &m,
-        )
+        .pool(pool("foobar").label("fn", "foobar").taint("fn=foobar:NoSchedule"), &m)
         .pool(pool("default").weight(5), &m)
         .pod(
             pod("w", "cpu=1")
@@ -176,9 +157,7 @@ fn a_preference_that_contradicts_the_selector_is_dropped_and_the_selector_never_
 #[test]
 fn old_beta_label_keys_are_read_as_the_stable_ones() {
     let x = md("x", "cpu=4 memory=16Gi").price("0.2");
-    let y = md("y", "cpu=4 memory=16Gi")
-        .price("0.01")
-        .label(label::ARCH, "arm64");
+    let y = md("y", "cpu=4 memory=16Gi").price("0.01").label(label::ARCH, "arm64");
     let answer = world()
         .pool(pool("p"), &[x, y])
         .pod(
@@ -201,10 +180,7 @@ fn avoiding_a_host_by_name_gives_a_new_node_and_asking_for_one_gives_a_reason() 
         .solve();
     assert_eq!(answer.claims(), ["p/m: away"]);
     assert!(
-        answer.0.node_claims[0]
-            .requirements
-            .get(label::HOSTNAME)
-            .is_none(),
+        answer.0.node_claims[0].requirements.get(label::HOSTNAME).is_none(),
         "the claim can't require it"
     );
     assert_eq!(
@@ -225,22 +201,14 @@ fn families(types: &[(&str, &str, &str)]) -> Vec<Md> {
 /// Azure/karpenter-provider-azure#1867, kubernetes-sigs/karpenter#963, aws/karpenter-provider-aws#6182
 #[test]
 fn cutting_the_list_of_types_keeps_min_values() {
-    let types = families(&[
-        ("a1", "1", "a"),
-        ("a2", "2", "a"),
-        ("a3", "3", "a"),
-        ("b1", "4", "b"),
-    ]);
+    let types = families(&[("a1", "1", "a"), ("a2", "2", "a"), ("a3", "3", "a"), ("b1", "4", "b")]);
     let answer = world()
         .options(|options| options.max_instance_types = 3)
         .pool(pool("p").min_values("family", 2), &types)
         .pod(pod("w", "cpu=1"))
         .solve();
-    let listed: Vec<&str> = answer.0.node_claims[0]
-        .options
-        .iter()
-        .map(|option| option.instance_type.name.as_str())
-        .collect();
+    let listed: Vec<&str> =
+        answer.0.node_claims[0].options.iter().map(|option| option.instance_type.name.as_str()).collect();
     assert_eq!(listed, ["a1", "a2", "b1"]);
 }
 
@@ -256,17 +224,11 @@ fn min_values_that_can_not_be_met_refuse_or_are_lowered_by_policy() {
     };
     let strict = with(MinValuesPolicy::Strict);
     assert_eq!(strict.claims(), Vec::<String>::new());
-    assert_eq!(
-        strict.reasons("w"),
-        ["MinValues: family: minValues is 2, 1 left (a)"]
-    );
+    assert_eq!(strict.reasons("w"), ["MinValues: family: minValues is 2, 1 left (a)"]);
     let best_effort = with(MinValuesPolicy::BestEffort);
     assert_eq!(best_effort.claims(), ["p/a1: w"]);
     assert!(best_effort.0.node_claims[0].min_values_relaxed);
-    assert_eq!(
-        best_effort.warnings(),
-        ["NodePool/p: family: minValues lowered from 2 to 1 for a claim"]
-    );
+    assert_eq!(best_effort.warnings(), ["NodePool/p: family: minValues lowered from 2 to 1 for a claim"]);
 }
 
 /// kubernetes-sigs/karpenter#1208 and others
@@ -290,31 +252,17 @@ fn a_key_that_only_a_controller_sets_keeps_one_pod_pending_and_stays_out_of_clai
         .iter()
         .map(karpenter_capi_model::requirement::Requirement::key)
         .collect();
-    assert_eq!(
-        keys,
-        [
-            "karpenter.cluster.x-k8s.io/clusterapinodeclass",
-            "karpenter.sh/nodepool"
-        ]
-    );
+    assert_eq!(keys, ["karpenter.cluster.x-k8s.io/clusterapinodeclass", "karpenter.sh/nodepool"]);
 }
 
 /// Azure/karpenter-provider-azure#1384, for plain requirements: no zone is not a zone.
 #[test]
 fn a_type_without_the_label_does_not_meet_a_requirement_on_it() {
-    let types = [
-        md("m1", "cpu=4").zone("z1").price("0.2"),
-        md("m9", "cpu=4").price("0.01"),
-    ];
-    let answer = world()
-        .pool(pool("p"), &types)
-        .pod(pod("w", "cpu=1").requires(ZONE, "In", &["z1"]))
-        .solve();
+    let types = [md("m1", "cpu=4").zone("z1").price("0.2"), md("m9", "cpu=4").price("0.01")];
+    let answer = world().pool(pool("p"), &types).pod(pod("w", "cpu=1").requires(ZONE, "In", &["z1"])).solve();
     assert_eq!(answer.claims(), ["p/m1: w"]);
-    let only = world()
-        .pool(pool("p"), &types[1..])
-        .pod(pod("w", "cpu=1").requires(ZONE, "Exists", &[]))
-        .solve();
+    let only =
+        world().pool(pool("p"), &types[1..]).pod(pod("w", "cpu=1").requires(ZONE, "Exists", &[])).solve();
     assert_eq!(
         only.reasons("w"),
         ["Requirements: m9: topology.kubernetes.io/zone Exists is wanted, but the label isn't defined"]
@@ -334,9 +282,6 @@ fn what_is_not_available_is_left_alone_with_its_reason_while_others_work() {
     let answer = world().pool(pool("p"), &types).pod(pod("w", "cpu=5")).solve();
     assert_eq!(
         answer.reasons("w"),
-        [
-            "Paused: default/paused: spec.paused is true",
-            "InsufficientResources: cpu: needs 5, ready has 4"
-        ]
+        ["Paused: default/paused: spec.paused is true", "InsufficientResources: cpu: needs 5, ready has 4"]
     );
 }

@@ -9,9 +9,7 @@ fn taints_of_the_machine_deployment_count() {
     let answer = world()
         .pool(
             pool("p"),
-            &[md("a", "cpu=4 memory=16Gi")
-                .taint("gpu=yes:NoSchedule")
-                .taint("zone=edge:NoSchedule")],
+            &[md("a", "cpu=4 memory=16Gi").taint("gpu=yes:NoSchedule").taint("zone=edge:NoSchedule")],
         )
         .pod(pod("a", "cpu=1"))
         .pod(pod("b", "cpu=1").tolerates("gpu=yes").tolerates("zone=edge"))
@@ -48,10 +46,7 @@ fn gpus_of_a_group_at_zero_are_packed() {
         .pod(pod("other", "cpu=1 amd.com/gpu=1"))
         .solve();
     assert_eq!(answer.types(), ["g", "g"]);
-    assert_eq!(
-        answer.reasons("other"),
-        ["InsufficientResources: amd.com/gpu: needs 1, g has 0"]
-    );
+    assert_eq!(answer.reasons("other"), ["InsufficientResources: amd.com/gpu: needs 1, g has 0"]);
 }
 
 /// openshift/cluster-autoscaler-operator#223
@@ -60,12 +55,7 @@ fn gpus_that_the_device_plugin_has_not_listed_yet_count_until_initialized() {
     let g = md("g", "cpu=16 memory=64Gi nvidia.com/gpu=2");
     let amounts = json!({"cpu": "16", "memory": "64Gi", "pods": "110"});
     let registered = |name: &str| {
-        let mut node = joining(
-            &g,
-            &["Launched", "Registered"],
-            &[],
-            Some(node_object(name, &amounts, &[])),
-        );
+        let mut node = joining(&g, &["Launched", "Registered"], &[], Some(node_object(name, &amounts, &[])));
         node.node_claim = Some(format!("nc-{name}"));
         node
     };
@@ -101,11 +91,7 @@ fn a_promise_that_real_machines_do_not_keep_makes_no_further_nodes() {
     let mut older = node;
     older.capacity = resources("cpu=2 memory=8Gi pods=110");
     older.allocatable = older.capacity.clone();
-    let answer = world()
-        .pool(pool("p"), &[t])
-        .node(older)
-        .pod(pod("w", "cpu=1 memory=15Gi"))
-        .solve();
+    let answer = world().pool(pool("p"), &[t]).node(older).pod(pod("w", "cpu=1 memory=15Gi")).solve();
     assert_eq!(answer.claims(), ["p/t: w"]);
 }
 
@@ -118,14 +104,7 @@ fn price_decides_and_an_unknown_price_is_not_free() {
         md("gamma", "cpu=4 memory=16Gi"),
     ];
     for cpu in ["cpu=6 memory=4Gi", "cpu=2 memory=4Gi"] {
-        assert_eq!(
-            world()
-                .pool(pool("p"), &types)
-                .pod(pod("w", cpu))
-                .solve()
-                .claims(),
-            ["p/beta: w"]
-        );
+        assert_eq!(world().pool(pool("p"), &types).pod(pod("w", cpu)).solve().claims(), ["p/beta: w"]);
     }
 }
 
@@ -144,17 +123,9 @@ fn packing_does_not_leave_a_claim_with_an_unknown_price_while_a_known_one_serves
 #[test]
 fn among_equal_prices_priority_and_then_the_name_decides() {
     let of = |name: &str, priority| md(name, "cpu=4").price("0.2").priority(priority);
-    let types = [
-        of("c", 0),
-        of("b", 5),
-        of("a", 5),
-        md("d", "cpu=4").price("0.3").priority(99),
-    ];
+    let types = [of("c", 0), of("b", 5), of("a", 5), md("d", "cpu=4").price("0.3").priority(99)];
     let answer = world().pool(pool("p"), &types).pod(pod("w", "cpu=1")).solve();
-    let options: Vec<&str> = answer.0.node_claims[0]
-        .options
-        .iter()
-        .map(|option| option.instance_type.name.as_str())
-        .collect();
+    let options: Vec<&str> =
+        answer.0.node_claims[0].options.iter().map(|option| option.instance_type.name.as_str()).collect();
     assert_eq!(options, ["a", "b", "c", "d"]);
 }

@@ -10,10 +10,7 @@ fn daemons_that_tolerate_everything_count_on_tainted_pools() {
     let answer = world()
         .pool(
             pool("p").taint("dedicated=x:NoSchedule"),
-            &[
-                md("s", "cpu=2 memory=8Gi").price("0.10"),
-                md("m", "cpu=4 memory=16Gi").price("0.20"),
-            ],
+            &[md("s", "cpu=2 memory=8Gi").price("0.10"), md("m", "cpu=4 memory=16Gi").price("0.20")],
         )
         .daemon_set(&daemon("a").tolerates("*"), &[])
         .daemon_set(&daemon("b").tolerates("*"), &[])
@@ -21,10 +18,7 @@ fn daemons_that_tolerate_everything_count_on_tainted_pools() {
         .pod(pod("w", "cpu=1500m memory=1Gi").tolerates("dedicated=x"))
         .solve();
     assert_eq!(answer.claims(), ["p/m: w"]);
-    assert_eq!(
-        answer.0.node_claims[0].daemon_requests,
-        resources("cpu=800m memory=1Gi pods=2")
-    );
+    assert_eq!(answer.0.node_claims[0].daemon_requests, resources("cpu=800m memory=1Gi pods=2"));
 }
 
 /// aws/karpenter-provider-aws#3199
@@ -35,10 +29,7 @@ fn limit_range_defaults_count_for_daemons() {
         world()
             .pool(
                 pool("p"),
-                &[
-                    md("a", "cpu=16 memory=64Gi").price("0.8"),
-                    md("b", "cpu=32 memory=128Gi").price("1.6"),
-                ],
+                &[md("a", "cpu=16 memory=64Gi").price("0.8"), md("b", "cpu=32 memory=128Gi").price("1.6")],
             )
             .daemon_set(&pod("log", "").in_namespace("ops"), ranges)
             .daemon_set(&pod("net", "cpu=630m"), &[])
@@ -56,10 +47,7 @@ fn containers_with_limits_but_no_requests_request_their_limits() {
     let answer = world()
         .pool(
             pool("p"),
-            &[
-                md("s", "cpu=2 memory=4Gi").price("0.1"),
-                md("m", "cpu=4 memory=8Gi").price("0.2"),
-            ],
+            &[md("s", "cpu=2 memory=4Gi").price("0.1"), md("m", "cpu=4 memory=8Gi").price("0.2")],
         )
         .daemon_set(&pod("d", "").spec("containers", limits), &[])
         .pod(pod("w", "cpu=1800m memory=512Mi"))
@@ -70,15 +58,8 @@ fn containers_with_limits_but_no_requests_request_their_limits() {
 fn starting(taints: &[&str], startup_taints: &[&str], conditions: &[&str]) -> Answer {
     let m = md("m", "cpu=4 memory=16Gi");
     let amounts = json!({"cpu": "4", "memory": "16Gi", "pods": "110"});
-    let node = joining(
-        &m,
-        conditions,
-        startup_taints,
-        Some(node_object("n1", &amounts, taints)),
-    );
-    let p = startup_taints
-        .iter()
-        .fold(pool("p"), |pool, taint| pool.startup_taint(taint));
+    let node = joining(&m, conditions, startup_taints, Some(node_object("n1", &amounts, taints)));
+    let p = startup_taints.iter().fold(pool("p"), |pool, taint| pool.startup_taint(taint));
     world().pool(p, &[m]).node(node).pod(pod("w", "cpu=1")).solve()
 }
 
@@ -99,32 +80,17 @@ fn no_extra_node_while_a_startup_taint_is_on() {
     let answer = starting(&undeclared, &[CNI], &["Launched", "Registered"]);
     assert_eq!(answer.claims(), ["p/m: w"]);
     let warnings = answer.warnings();
-    assert!(
-        warnings
-            .iter()
-            .any(|one| one.starts_with("Node/n1: taint sec/scan:NoSchedule")),
-        "{warnings:?}"
-    );
-    assert!(
-        warnings[0].contains("declare it in startupTaints of NodePool p"),
-        "{warnings:?}"
-    );
+    assert!(warnings.iter().any(|one| one.starts_with("Node/n1: taint sec/scan:NoSchedule")), "{warnings:?}");
+    assert!(warnings[0].contains("declare it in startupTaints of NodePool p"), "{warnings:?}");
 }
 
 /// kubernetes-sigs/cluster-api#7730
 #[test]
 fn cluster_apis_uninitialized_taint_needs_no_declaration() {
     let taint = ["node.cluster.x-k8s.io/uninitialized:NoSchedule"];
-    assert_eq!(
-        starting(&taint, &[], &["Launched", "Registered"]).placements(),
-        ["n1: w"]
-    );
+    assert_eq!(starting(&taint, &[], &["Launched", "Registered"]).placements(), ["n1: w"]);
     let initialized = starting(&taint, &[], &["Launched", "Registered", "Initialized"]);
-    assert_eq!(
-        initialized.claims(),
-        ["p/m: w"],
-        "then the same taint is a real one"
-    );
+    assert_eq!(initialized.claims(), ["p/m: w"], "then the same taint is a real one");
 }
 
 /// kubernetes-sigs/karpenter#343

@@ -1,10 +1,6 @@
 //! What `solve` decides, told as cases; `audit` looks over every plan.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that meets what it did not expect must end"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it did not expect must end")]
 
 mod audit;
 mod cases;

@@ -36,11 +36,7 @@ fn initialized_nodes_are_filled_before_starting_ones() {
 fn a_node_that_is_going_takes_nothing() {
     let mut going = node("n1", "cpu=8");
     going.marked_for_deletion = true;
-    let answer = world()
-        .pool(pool("p"), &[md("m", "cpu=4")])
-        .node(going)
-        .pod(pod("w", "cpu=1"))
-        .solve();
+    let answer = world().pool(pool("p"), &[md("m", "cpu=4")]).node(going).pod(pod("w", "cpu=1")).solve();
     assert_eq!(answer.claims(), ["p/m: w"]);
 }
 
@@ -51,10 +47,7 @@ fn sixty_pods_over_three_sizes_fill_the_cheapest_that_fit() {
         md("medium", "cpu=8 memory=32Gi").price("0.38"),
         md("small", "cpu=4 memory=16Gi").price("0.20"),
     ];
-    let answer = world()
-        .pool(pool("p"), &types)
-        .pods(60, &pod("w", "cpu=1 memory=2Gi"))
-        .solve();
+    let answer = world().pool(pool("p"), &types).pods(60, &pod("w", "cpu=1 memory=2Gi")).solve();
     let placed: usize = answer.0.node_claims.iter().map(|claim| claim.pods.len()).sum();
     assert_eq!((placed, answer.pending().len()), (60, 0));
     // Claims are filled to what their largest type holds, before a further one is opened.
@@ -87,19 +80,16 @@ fn daemons_that_do_not_run_yet_keep_their_room_on_an_existing_node() {
 
 #[test]
 fn daemons_are_counted_on_each_type_that_they_run_on_whatever_the_order() {
-    let arm = md("arm", "cpu=4")
-        .price("0.1")
-        .label("kubernetes.io/arch", "arm64");
+    let arm = md("arm", "cpu=4").price("0.1").label("kubernetes.io/arch", "arm64");
     let amd = md("amd", "cpu=4").price("0.2");
-    let daemon = pod("d", "cpu=1")
-        .requires("kubernetes.io/arch", "In", &["arm64"])
-        .requires("kubernetes.io/arch", "In", &["amd64"]);
+    let daemon = pod("d", "cpu=1").requires("kubernetes.io/arch", "In", &["arm64"]).requires(
+        "kubernetes.io/arch",
+        "In",
+        &["amd64"],
+    );
     for types in [[arm.clone(), amd.clone()], [amd, arm]] {
-        let answer = world()
-            .pool(pool("p"), &types)
-            .daemon_set(&daemon, &[])
-            .pod(pod("w", "cpu=3500m"))
-            .solve();
+        let answer =
+            world().pool(pool("p"), &types).daemon_set(&daemon, &[]).pod(pod("w", "cpu=3500m")).solve();
         assert_eq!(
             answer.reasons("w"),
             [
@@ -112,9 +102,7 @@ fn daemons_are_counted_on_each_type_that_they_run_on_whatever_the_order() {
 
 #[test]
 fn a_daemon_for_one_architecture_leaves_the_others_room() {
-    let arm = md("arm", "cpu=4")
-        .price("0.1")
-        .label("kubernetes.io/arch", "arm64");
+    let arm = md("arm", "cpu=4").price("0.1").label("kubernetes.io/arch", "arm64");
     let amd = md("amd", "cpu=4").price("0.2");
     let answer = world()
         .pool(pool("p"), &[arm, amd])
@@ -133,55 +121,32 @@ fn the_number_of_pods_on_a_node_is_a_resource_that_daemons_use_too() {
         .daemon_set(&pod("d2", "cpu=100m"), &[])
         .pods(200, &pod("w", "cpu=100m memory=64Mi"))
         .solve();
-    let sizes: Vec<usize> = answer
-        .0
-        .node_claims
-        .iter()
-        .map(|claim| claim.pods.len())
-        .collect();
+    let sizes: Vec<usize> = answer.0.node_claims.iter().map(|claim| claim.pods.len()).collect();
     assert_eq!(sizes, [108, 92]);
 }
 
 #[test]
 fn a_label_that_some_type_of_the_pool_defines_is_not_made_up_for_the_others() {
-    let types = [
-        md("plain", "cpu=4").price("0.1"),
-        md("marked", "cpu=4").price("0.2").label("tier", "gold"),
-    ];
-    let wants = world()
-        .pool(pool("p").requires("tier", "Exists", &[]), &types)
-        .pod(pod("w", "cpu=1"))
-        .solve();
+    let types = [md("plain", "cpu=4").price("0.1"), md("marked", "cpu=4").price("0.2").label("tier", "gold")];
+    let wants =
+        world().pool(pool("p").requires("tier", "Exists", &[]), &types).pod(pod("w", "cpu=1")).solve();
     assert_eq!(wants.claims(), ["p/marked: w"]);
     // Nobody defines it: the operator writes what the NodePool says.
-    let written = world()
-        .pool(pool("p").requires("tier", "Exists", &[]), &types[..1])
-        .pod(pod("w", "cpu=1"))
-        .solve();
+    let written =
+        world().pool(pool("p").requires("tier", "Exists", &[]), &types[..1]).pod(pod("w", "cpu=1")).solve();
     assert_eq!(written.claims(), ["p/plain: w"]);
     // The NodePool doesn't declare it, a type does: pods may ask for it.
-    let asked = world()
-        .pool(pool("p"), &types)
-        .pod(pod("w", "cpu=1").selects("tier", "gold"))
-        .solve();
+    let asked = world().pool(pool("p"), &types).pod(pod("w", "cpu=1").selects("tier", "gold")).solve();
     assert_eq!(asked.claims(), ["p/marked: w"]);
 }
 
 #[test]
 fn headroom_is_shared_by_all_pools_within_one_pass() {
-    let m = [
-        md("m1", "cpu=4").price("0.1").headroom(1),
-        md("m2", "cpu=4").price("0.2").headroom(2),
-    ];
+    let m = [md("m1", "cpu=4").price("0.1").headroom(1), md("m2", "cpu=4").price("0.2").headroom(2)];
     let answer = world()
         .pool(pool("a").taint("only=a:NoSchedule"), &m)
         .pool(pool("b"), &m)
-        .pods(
-            2,
-            &pod("x", "cpu=3")
-                .tolerates("only=a")
-                .selects("karpenter.sh/nodepool", "a"),
-        )
+        .pods(2, &pod("x", "cpu=3").tolerates("only=a").selects("karpenter.sh/nodepool", "a"))
         .pods(2, &pod("y", "cpu=3"))
         .solve();
     assert_eq!(answer.claims(), ["a/m1: x-0", "a/m2: x-1", "b/m2: y-0"]);
@@ -215,29 +180,18 @@ fn a_claim_that_grows_out_of_a_machine_deployment_gives_its_headroom_back() {
 
 #[test]
 fn a_claim_does_not_grow_onto_a_machine_deployment_without_headroom() {
-    let types = [
-        md("small", "cpu=4").price("0.1"),
-        md("large", "cpu=8").price("0.3").headroom(0),
-    ];
-    let answer = world()
-        .pool(pool("p"), &types)
-        .pods(2, &pod("w", "cpu=3"))
-        .solve();
+    let types = [md("small", "cpu=4").price("0.1"), md("large", "cpu=8").price("0.3").headroom(0)];
+    let answer = world().pool(pool("p"), &types).pods(2, &pod("w", "cpu=3")).solve();
     assert_eq!(answer.types(), ["small", "small"]);
     assert_eq!(answer.0.node_claims[0].options.len(), 1, "large isn't an option");
 }
 
 #[test]
 fn or_ed_terms_are_alternatives_whose_order_never_matters() {
-    let types = [
-        md("m1", "cpu=4").zone("z1").price("0.3"),
-        md("m2", "cpu=4").zone("z2").price("0.1"),
-    ];
+    let types = [md("m1", "cpu=4").zone("z1").price("0.3"), md("m2", "cpu=4").zone("z2").price("0.1")];
     let terms = [("z1", "z2"), ("z2", "z1")];
     let answers = terms.map(|(first, second)| {
-        let both = pod("w", "cpu=1")
-            .requires(ZONE, "In", &[first])
-            .requires(ZONE, "In", &[second]);
+        let both = pod("w", "cpu=1").requires(ZONE, "In", &[first]).requires(ZONE, "In", &[second]);
         world().pool(pool("p"), &types).pods(5, &both).solve().claims()
     });
     assert_eq!(answers[0], answers[1]);
@@ -246,20 +200,10 @@ fn or_ed_terms_are_alternatives_whose_order_never_matters() {
 
 #[test]
 fn the_heaviest_preference_counts_and_is_given_up_last() {
-    let types = [
-        md("m1", "cpu=4").zone("z1").price("0.1"),
-        md("m2", "cpu=4").zone("z2").price("0.3"),
-    ];
-    let wish = pod("w", "cpu=1")
-        .prefers(1, ZONE, "In", &["z1"])
-        .prefers(9, ZONE, "In", &["z2"]);
-    assert_eq!(
-        world().pool(pool("p"), &types).pod(wish.clone()).solve().claims(),
-        ["p/m2: w"]
-    );
-    let impossible = pod("w", "cpu=1")
-        .prefers(9, ZONE, "In", &["z3"])
-        .prefers(1, ZONE, "In", &["z2"]);
+    let types = [md("m1", "cpu=4").zone("z1").price("0.1"), md("m2", "cpu=4").zone("z2").price("0.3")];
+    let wish = pod("w", "cpu=1").prefers(1, ZONE, "In", &["z1"]).prefers(9, ZONE, "In", &["z2"]);
+    assert_eq!(world().pool(pool("p"), &types).pod(wish.clone()).solve().claims(), ["p/m2: w"]);
+    let impossible = pod("w", "cpu=1").prefers(9, ZONE, "In", &["z3"]).prefers(1, ZONE, "In", &["z2"]);
     let answer = world().pool(pool("p"), &types).pod(impossible).solve();
     assert_eq!(answer.claims(), ["p/m2: w"], "the lighter wish still counts");
     assert_eq!(
@@ -267,35 +211,22 @@ fn the_heaviest_preference_counts_and_is_given_up_last() {
         ["Pod/default/w: gave up preferred node affinity topology.kubernetes.io/zone In [z3] (weight 9)"]
     );
     let ignored = world().options(|options| options.preference_policy = PreferencePolicy::Ignore);
-    assert_eq!(
-        ignored.pool(pool("p"), &types).pod(wish).solve().claims(),
-        ["p/m1: w"]
-    );
+    assert_eq!(ignored.pool(pool("p"), &types).pod(wish).solve().claims(), ["p/m1: w"]);
 }
 
 #[test]
 fn prefer_no_schedule_is_avoided_while_there_is_something_else() {
     let m = [md("m", "cpu=4")];
     let soft = || pool("soft").weight(9).taint("a:PreferNoSchedule");
-    let answer = world()
-        .pool(soft(), &m)
-        .pool(pool("plain"), &m)
-        .pod(pod("w", "cpu=1"))
-        .solve();
+    let answer = world().pool(soft(), &m).pool(pool("plain"), &m).pod(pod("w", "cpu=1")).solve();
     assert_eq!(answer.claims(), ["plain/m: w"]);
     let alone = world().pool(soft(), &m).pod(pod("w", "cpu=1")).solve();
     assert_eq!(alone.claims(), ["soft/m: w"]);
-    assert_eq!(
-        alone.warnings(),
-        ["Pod/default/w: gave up avoiding PreferNoSchedule taints"]
-    );
+    assert_eq!(alone.warnings(), ["Pod/default/w: gave up avoiding PreferNoSchedule taints"]);
     // Upstream relaxes this for existing nodes only if some NodePool has such a taint.
     let mut tainted = node("n1", "cpu=4");
     tainted.taints.push(taint("a:PreferNoSchedule"));
-    assert_eq!(
-        world().node(tainted).pod(pod("w", "cpu=1")).solve().placements(),
-        ["n1: w"]
-    );
+    assert_eq!(world().node(tainted).pod(pod("w", "cpu=1")).solve().placements(), ["n1: w"]);
 }
 
 #[test]
@@ -321,9 +252,7 @@ fn a_claim_carries_what_its_pods_require_and_request() {
 fn a_pod_may_share_a_claim_only_where_types_remain_that_serve_both() {
     let types = [
         md("amd", "cpu=8").price("0.2"),
-        md("arm", "cpu=8")
-            .price("0.1")
-            .label("kubernetes.io/arch", "arm64"),
+        md("arm", "cpu=8").price("0.1").label("kubernetes.io/arch", "arm64"),
     ];
     let answer = world()
         .pool(pool("p"), &types)
@@ -338,7 +267,8 @@ fn a_pod_may_share_a_claim_only_where_types_remain_that_serve_both() {
 /// pods take the room of the bound ones, which then need a third node.
 #[test]
 fn pods_keep_the_claims_that_were_made_for_them() {
-    let (near, far) = (md("near", "cpu=4").price("0.2").zone("z1"), md("far", "cpu=4").price("0.2").zone("z2"));
+    let (near, far) =
+        (md("near", "cpu=4").price("0.2").zone("z1"), md("far", "cpu=4").price("0.2").zone("z2"));
     let in_flight = |of: &Md, name: &str| {
         let mut claim = joining(of, &["Launched"], &[], None);
         claim.name = name.to_owned();
@@ -353,7 +283,11 @@ fn pods_keep_the_claims_that_were_made_for_them() {
             .pods(2, &pod("a-free", "cpu=2"))
             .pods(2, &pod("z-bound", "cpu=2").selects(ZONE, "z1"))
     };
-    assert_eq!(pods().solve().claims(), ["p/near: z-bound-0 z-bound-1"], "the case is not the one that is meant");
+    assert_eq!(
+        pods().solve().claims(),
+        ["p/near: z-bound-0 z-bound-1"],
+        "the case is not the one that is meant"
+    );
     let kept = pods()
         .nominated("z-bound-0", "a-near")
         .nominated("z-bound-1", "a-near")

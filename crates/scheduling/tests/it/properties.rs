@@ -22,13 +22,7 @@ struct Spec {
 
 fn specs() -> impl Strategy<Value = Spec> {
     let types = prop::collection::vec(
-        (
-            1..17_u8,
-            1..33_u8,
-            prop::option::of(1..90_u8),
-            0..3_u8,
-            prop::option::of(0..4_u8),
-        ),
+        (1..17_u8, 1..33_u8, prop::option::of(1..90_u8), 0..3_u8, prop::option::of(0..4_u8)),
         1..7,
     );
     let pods = prop::collection::vec((50..6000_u16, 50..9000_u16, 0..5_u8, 0..8_u8), 0..30);
@@ -49,17 +43,13 @@ fn pod_of(index: usize, spec: (u16, u16, u8, u8)) -> PodOf {
     let plain = pod(&format!("p{index}"), &format!("cpu={cpu}m memory={memory}Mi"));
     let placed = match zone {
         0..=2 => plain.selects(ZONE, &format!("z{zone}")),
-        3 => plain
-            .requires(ZONE, "In", &["z0"])
-            .requires(ZONE, "NotIn", &["z0", "z1"]),
+        3 => plain.requires(ZONE, "In", &["z0"]).requires(ZONE, "NotIn", &["z0", "z1"]),
         _ => plain,
     };
     match extra {
         0 => placed.tolerates("dedicated=x"),
         1 => placed.tolerates("*"),
-        2 => placed
-            .prefers(5, ZONE, "In", &["z1"])
-            .prefers(1, "team", "In", &["blue"]),
+        2 => placed.prefers(5, ZONE, "In", &["z1"]).prefers(1, "team", "In", &["blue"]),
         3 => placed.selects("team", "red").tolerates("dedicated=x"),
         4 => placed.requires("kubernetes.io/hostname", "NotIn", &["n0"]),
         _ => placed,
@@ -80,11 +70,7 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
                 one = one.zone(&format!("z{zone}"));
             }
             one.0.headroom = headroom.filter(|_| with_limits).map(i64::from);
-            if index % 5 == 4 {
-                one.taint("edge:PreferNoSchedule")
-            } else {
-                one
-            }
+            if index % 5 == 4 { one.taint("edge:PreferNoSchedule") } else { one }
         })
         .collect();
     let mut world = world();
@@ -97,17 +83,13 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
             one = one.weight(i32::from(*weight));
         }
         one = match kind {
-            1 => one
-                .taint("dedicated=x:NoSchedule")
-                .requires("team", "Exists", &[]),
+            1 => one.taint("dedicated=x:NoSchedule").requires("team", "Exists", &[]),
             2 => one.taint("soft:PreferNoSchedule"),
             3 if with_limits => one.min_values("node.kubernetes.io/instance-type", 2),
             _ => one,
         };
         if let (Some(limit), true) = (limit, with_limits) {
-            one = one
-                .limit("cpu", &limit.to_string())
-                .limit("nodes", &(limit / 4).to_string());
+            one = one.limit("cpu", &limit.to_string()).limit("nodes", &(limit / 4).to_string());
         }
         world = world.pool(one, &types);
     }
@@ -121,9 +103,7 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
         let one = match kind {
             0 => one.tolerates("*"),
             1 => one.selects(ZONE, "z0"),
-            2 => one
-                .requires(ZONE, "In", &["z1"])
-                .requires(ZONE, "DoesNotExist", &[]),
+            2 => one.requires(ZONE, "In", &["z1"]).requires(ZONE, "DoesNotExist", &[]),
             _ => one,
         };
         world = world.daemon_set(&one, &[]);
@@ -135,23 +115,15 @@ fn build(spec: &Spec, with_limits: bool) -> Input {
 }
 
 fn total(plan: &Plan) -> Price {
-    plan.node_claims
-        .iter()
-        .filter_map(|claim| claim.chosen()?.offering.price)
-        .sum()
+    plan.node_claims.iter().filter_map(|claim| claim.chosen()?.offering.price).sum()
 }
 
 /// A permutation from a seed, without a random generator.
 fn shuffle<T>(list: &mut [T], seed: u64) {
     let mut state = seed | 1;
     for index in (1..list.len()).rev() {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        list.swap(
-            index,
-            usize::try_from((state >> 33) % (index as u64 + 1)).unwrap(),
-        );
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        list.swap(index, usize::try_from((state >> 33) % (index as u64 + 1)).unwrap());
     }
 }
 

@@ -62,10 +62,8 @@ pub(crate) fn md(name: &str, capacity: &str) -> Md {
         (label::INSTANCE_TYPE, name),
         (CAPACITY_TYPE, "on-demand"),
     ];
-    let requirements: Requirements = labels
-        .iter()
-        .map(|(key, value)| Requirement::one_of(key, &[value]))
-        .collect();
+    let requirements: Requirements =
+        labels.iter().map(|(key, value)| Requirement::one_of(key, &[value])).collect();
     let mut capacity = resources(capacity);
     if capacity.pods() == 0 {
         capacity.set("pods", 110);
@@ -74,9 +72,7 @@ pub(crate) fn md(name: &str, capacity: &str) -> Md {
         name: name.to_owned(),
         machine_deployment: Some(NamespacedName::new("default", name)),
         offerings: vec![Offering {
-            requirements: [Requirement::one_of(CAPACITY_TYPE, &["on-demand"])]
-                .into_iter()
-                .collect(),
+            requirements: [Requirement::one_of(CAPACITY_TYPE, &["on-demand"])].into_iter().collect(),
             price: None,
             unavailable: None,
             reservation_capacity: None,
@@ -101,9 +97,7 @@ impl Md {
     pub(crate) fn label(mut self, key: &str, value: &str) -> Self {
         self.0.requirements.replace(Requirement::one_of(key, &[value]));
         if key == CAPACITY_TYPE || key == ZONE {
-            self.0.offerings[0]
-                .requirements
-                .replace(Requirement::one_of(key, &[value]));
+            self.0.offerings[0].requirements.replace(Requirement::one_of(key, &[value]));
         }
         self
     }
@@ -180,12 +174,7 @@ pub(crate) fn joining(md: &Md, conditions: &[&str], startup_taints: &[&str], nod
     });
     let claim = serde_json::from_value(claim).unwrap();
     let node = node.map(|node| serde_json::from_value(node).unwrap());
-    let sources = Sources {
-        node: node.as_ref(),
-        claim: Some(&claim),
-        promise: Some(&md.0),
-        marked: false,
-    };
+    let sources = Sources { node: node.as_ref(), claim: Some(&claim), promise: Some(&md.0), marked: false };
     let (view, problems) = node::from_api(sources);
     assert_eq!(problems, Vec::<String>::new());
     view
@@ -229,18 +218,14 @@ impl World {
     /// A NodePool whose node class selects all of these.
     pub(crate) fn pool(mut self, pool: Pool, types: &[Md]) -> Self {
         let pool = pool.build();
-        self.0.instance_types.insert(
-            pool.name.clone(),
-            types.iter().map(|md| Arc::new(md.0.clone())).collect(),
-        );
+        self.0
+            .instance_types
+            .insert(pool.name.clone(), types.iter().map(|md| Arc::new(md.0.clone())).collect());
         self.0.node_pools.push(pool);
         self
     }
 
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "cases read better without a borrow for each pod"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "cases read better without a borrow for each pod")]
     pub(crate) fn pod(mut self, pod: PodOf) -> Self {
         self.0.pods.push(Arc::new(pod.build()));
         self
@@ -259,11 +244,7 @@ impl World {
 
     pub(crate) fn bound(mut self, node: &str, pod: PodOf) -> Self {
         let pod = pod.spec("nodeName", json!(node));
-        self.0
-            .bound_pods
-            .entry(node.to_owned())
-            .or_default()
-            .push(Arc::new(pod.build()));
+        self.0.bound_pods.entry(node.to_owned()).or_default().push(Arc::new(pod.build()));
         self
     }
 
@@ -284,15 +265,10 @@ impl World {
             "metadata": {"name": pod.0["metadata"]["name"], "namespace": pod.0["metadata"]["namespace"]},
             "spec": {"selector": {}, "template": {"metadata": {}, "spec": pod.0["spec"]}}
         });
-        let ranges: Vec<_> = limit_ranges
-            .iter()
-            .map(|range| serde_json::from_value(range.clone()).unwrap())
-            .collect();
-        let daemon = from_daemon_set(
-            &serde_json::from_value(set).unwrap(),
-            None,
-            &ranges.iter().collect::<Vec<_>>(),
-        );
+        let ranges: Vec<_> =
+            limit_ranges.iter().map(|range| serde_json::from_value(range.clone()).unwrap()).collect();
+        let daemon =
+            from_daemon_set(&serde_json::from_value(set).unwrap(), None, &ranges.iter().collect::<Vec<_>>());
         self.0.daemon_pods.push(Arc::new(daemon));
         self
     }
@@ -318,23 +294,14 @@ impl Answer {
     pub(crate) fn claims(&self) -> Vec<String> {
         let words = |claim: &karpenter_capi_scheduling::plan::PlannedNodeClaim| {
             let pods: Vec<&str> = claim.pods.iter().map(|pod| pod.name.as_str()).collect();
-            format!(
-                "{}/{}: {}",
-                claim.node_pool,
-                claim.chosen().unwrap().instance_type.name,
-                pods.join(" ")
-            )
+            format!("{}/{}: {}", claim.node_pool, claim.chosen().unwrap().instance_type.name, pods.join(" "))
         };
         self.0.node_claims.iter().map(words).collect()
     }
 
     /// The types to launch, in the order in which the claims were opened.
     pub(crate) fn types(&self) -> Vec<&str> {
-        self.0
-            .node_claims
-            .iter()
-            .map(|claim| claim.chosen().unwrap().instance_type.name.as_str())
-            .collect()
+        self.0.node_claims.iter().map(|claim| claim.chosen().unwrap().instance_type.name.as_str()).collect()
     }
 
     /// `node: pods`.
@@ -348,30 +315,18 @@ impl Answer {
 
     /// Names of pods without a place.
     pub(crate) fn pending(&self) -> Vec<&str> {
-        self.0
-            .pending
-            .iter()
-            .map(|pending| pending.pod.name.as_str())
-            .collect()
+        self.0.pending.iter().map(|pending| pending.pod.name.as_str()).collect()
     }
 
     /// `Code: message` for a pod without a place.
     pub(crate) fn reasons(&self, pod: &str) -> Vec<String> {
         let pending = self.0.pending.iter().find(|pending| pending.pod.name == pod);
         let pending = pending.unwrap_or_else(|| panic!("{pod} isn't pending: {:?}", self.claims()));
-        pending
-            .reasons
-            .iter()
-            .map(|reason| format!("{}: {}", reason.code, reason.message))
-            .collect()
+        pending.reasons.iter().map(|reason| format!("{}: {}", reason.code, reason.message)).collect()
     }
 
     /// `object: message`.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.0
-            .warnings
-            .iter()
-            .map(|warning| format!("{}: {}", warning.object, warning.message))
-            .collect()
+        self.0.warnings.iter().map(|warning| format!("{}: {}", warning.object, warning.message)).collect()
     }
 }

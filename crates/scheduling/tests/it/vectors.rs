@@ -37,12 +37,7 @@ fn requirements(value: &Value) -> Requirements {
     list(value)
         .iter()
         .map(|one| {
-            Requirement::parse(
-                text(&one["key"]),
-                text(&one["operator"]),
-                &strings(&one["values"]),
-            )
-            .unwrap()
+            Requirement::parse(text(&one["key"]), text(&one["operator"]), &strings(&one["values"])).unwrap()
         })
         .collect()
 }
@@ -59,12 +54,7 @@ fn replacement(value: &Value) -> Option<ResourceList> {
     Some(ResourceList(
         pairs
             .iter()
-            .map(|(name, amount)| {
-                (
-                    Arc::from(name.as_str()),
-                    amounts(&json!({name: amount})).get(name),
-                )
-            })
+            .map(|(name, amount)| (Arc::from(name.as_str()), amounts(&json!({name: amount})).get(name)))
             .collect(),
     ))
 }
@@ -90,9 +80,9 @@ fn instance_type(value: &Value) -> InstanceType {
         requirements: requirements(&value["requirements"]),
         taints: Vec::new(),
         capacity: amounts(&value["capacity"]),
-        overhead: parts.iter().fold(Resources::ZERO, |sum, part| {
-            sum.plus(&amounts(&value["overhead"][part]))
-        }),
+        overhead: parts
+            .iter()
+            .fold(Resources::ZERO, |sum, part| sum.plus(&amounts(&value["overhead"][part]))),
         offerings: list(&value["offerings"]).iter().map(offering).collect(),
         headroom: None,
         priority: 0,
@@ -108,10 +98,8 @@ fn pods(value: &Value) -> Vec<Arc<Pod>> {
 
 fn views(document: &Value) -> Vec<Node> {
     let id = |claim: &Value| text(&claim["status"]["providerID"]).to_owned();
-    let mut claims: BTreeMap<String, &Value> = list(&document["nodeClaims"])
-        .iter()
-        .map(|one| (id(one), one))
-        .collect();
+    let mut claims: BTreeMap<String, &Value> =
+        list(&document["nodeClaims"]).iter().map(|one| (id(one), one)).collect();
     let mut views = Vec::new();
     for object in list(&document["nodes"]) {
         let claim = claims.remove(text(&object["spec"]["providerID"]));
@@ -124,11 +112,8 @@ fn views(document: &Value) -> Vec<Node> {
 fn view(object: Option<&Value>, claim: Option<&Value>) -> Node {
     let object = object.map(|one| serde_json::from_value(one.clone()).unwrap());
     let claim = claim.map(|one| serde_json::from_value(one.clone()).unwrap());
-    let (view, problems) = node::from_api(Sources {
-        node: object.as_ref(),
-        claim: claim.as_ref(),
-        ..Sources::default()
-    });
+    let (view, problems) =
+        node::from_api(Sources { node: object.as_ref(), claim: claim.as_ref(), ..Sources::default() });
     assert_eq!(problems, Vec::<String>::new());
     view
 }
@@ -151,44 +136,24 @@ fn input(document: &Value) -> Input {
     input.daemon_pods = pods(&document["daemonSetPods"]);
     input.nodes = views(document);
     for bound in pods(&document["boundPods"]) {
-        input
-            .bound_pods
-            .entry(bound.node_name.clone().unwrap())
-            .or_default()
-            .push(bound);
+        input.bound_pods.entry(bound.node_name.clone().unwrap()).or_default().push(bound);
     }
     for manifest in list(&document["nodePools"]) {
         let name = text(&manifest["metadata"]["name"]);
         let types = &document["instanceTypes"];
-        let types = if types[name].is_null() {
-            &types["*"]
-        } else {
-            &types[name]
-        };
-        input.instance_types.insert(
-            name.to_owned(),
-            list(types)
-                .iter()
-                .map(|one| Arc::new(instance_type(one)))
-                .collect(),
-        );
-        let own: Vec<&Node> = input
-            .nodes
-            .iter()
-            .filter(|node| node.node_pool.as_deref() == Some(name))
-            .collect();
+        let types = if types[name].is_null() { &types["*"] } else { &types[name] };
+        input
+            .instance_types
+            .insert(name.to_owned(), list(types).iter().map(|one| Arc::new(instance_type(one))).collect());
+        let own: Vec<&Node> =
+            input.nodes.iter().filter(|node| node.node_pool.as_deref() == Some(name)).collect();
         let state = NodePoolState {
             not_ready: None,
-            usage: own
-                .iter()
-                .fold(Resources::ZERO, |sum, node| sum.plus(&node.capacity)),
+            usage: own.iter().fold(Resources::ZERO, |sum, node| sum.plus(&node.capacity)),
             node_count: i64::try_from(own.len()).unwrap(),
             now: input.now,
         };
-        input.node_pools.push(node_pool::from_api(
-            &serde_json::from_value(manifest.clone()).unwrap(),
-            state,
-        ));
+        input.node_pools.push(node_pool::from_api(&serde_json::from_value(manifest.clone()).unwrap(), state));
     }
     input
 }
@@ -197,11 +162,7 @@ fn input(document: &Value) -> Input {
 fn told(claim: &PlannedNodeClaim) -> Value {
     let mut pods: Vec<String> = claim.pods.iter().map(ToString::to_string).collect();
     pods.sort();
-    let types: Vec<&str> = claim
-        .options
-        .iter()
-        .map(|option| option.instance_type.name.as_str())
-        .collect();
+    let types: Vec<&str> = claim.options.iter().map(|option| option.instance_type.name.as_str()).collect();
     json!({
         "nodePool": claim.node_pool,
         "pods": pods,
@@ -232,12 +193,7 @@ fn recorded_clusters_are_decided_as_upstream_does() {
             claims
         };
         let ours = by_pods(plan.node_claims.iter().map(told).collect());
-        let theirs = by_pods(
-            list(&document["out"]["nodeClaims"])
-                .iter()
-                .map(recorded)
-                .collect(),
-        );
+        let theirs = by_pods(list(&document["out"]["nodeClaims"]).iter().map(recorded).collect());
         assert_eq!(ours, theirs, "{}", document["name"]);
         let mut placements = serde_json::Map::new();
         for placement in &plan.placements {
@@ -245,17 +201,7 @@ fn recorded_clusters_are_decided_as_upstream_does() {
             pods.sort();
             placements.insert(placement.node.clone(), json!(pods));
         }
-        assert_eq!(
-            Value::Object(placements),
-            document["out"]["existingNodes"],
-            "{}",
-            document["name"]
-        );
-        assert_eq!(
-            json!(plan.pending.len()),
-            document["out"]["podErrorCount"],
-            "{}",
-            document["name"]
-        );
+        assert_eq!(Value::Object(placements), document["out"]["existingNodes"], "{}", document["name"]);
+        assert_eq!(json!(plan.pending.len()), document["out"]["podErrorCount"], "{}", document["name"]);
     }
 }

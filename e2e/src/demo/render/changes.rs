@@ -6,10 +6,7 @@ use crate::demo::picture::{Claim, Picture, Stage};
 pub fn changes(before: &Picture, after: &Picture) -> Vec<String> {
     let mut news = Vec::new();
     for deployment in &after.machine_deployments {
-        let earlier = before
-            .machine_deployments
-            .iter()
-            .find(|earlier| earlier.name == deployment.name);
+        let earlier = before.machine_deployments.iter().find(|earlier| earlier.name == deployment.name);
         let replicas = earlier.map_or(0, |earlier| earlier.replicas);
         if replicas != deployment.replicas {
             news.push(format!(
@@ -21,10 +18,7 @@ pub fn changes(before: &Picture, after: &Picture) -> Vec<String> {
     for claim in &after.claims {
         news.extend(claim_change(before.claim(&claim.name), claim));
     }
-    let gone = before
-        .claims
-        .iter()
-        .filter(|claim| after.claim(&claim.name).is_none());
+    let gone = before.claims.iter().filter(|claim| after.claim(&claim.name).is_none());
     news.extend(gone.map(|claim| match &claim.machine {
         Some(machine) => format!("NodeClaim {} is gone, and Machine {machine} with it", claim.name),
         None => format!("NodeClaim {} is gone", claim.name),

@@ -15,20 +15,12 @@ pub(super) struct Column {
 impl Column {
     /// Text.
     pub(super) fn left(head: &'static str) -> Self {
-        Self {
-            head,
-            right: false,
-            always: false,
-        }
+        Self { head, right: false, always: false }
     }
 
     /// Numbers.
     pub(super) fn right(head: &'static str) -> Self {
-        Self {
-            head,
-            right: true,
-            always: false,
-        }
+        Self { head, right: true, always: false }
     }
 
     /// Stays on a narrow terminal.
@@ -44,10 +36,7 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: usize) -> V
         .iter()
         .enumerate()
         .map(|(index, column)| {
-            let cells = rows
-                .iter()
-                .filter_map(|row| row.get(index))
-                .map(|cell| length(cell));
+            let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| length(cell));
             cells.chain([length(column.head)]).max().unwrap_or_default()
         })
         .collect();
@@ -83,9 +72,5 @@ fn length(text: &str) -> usize {
 
 fn padded(cell: &str, width: usize, right: bool) -> String {
     let blanks = " ".repeat(width.saturating_sub(length(cell)));
-    if right {
-        format!("{blanks}{cell}")
-    } else {
-        format!("{cell}{blanks}")
-    }
+    if right { format!("{blanks}{cell}") } else { format!("{cell}{blanks}") }
 }

@@ -33,22 +33,15 @@ fn claim(name: &str, stage: Stage) -> Claim {
 }
 
 fn picture() -> Picture {
-    let workload = |name: &str, wanted, pending, running| Workload {
-        name: name.to_owned(),
-        wanted,
-        pending,
-        running,
-    };
+    let workload =
+        |name: &str, wanted, pending, running| Workload { name: name.to_owned(), wanted, pending, running };
     Picture {
         workloads: vec![workload("api", 4, 1, 3), workload("web", 6, 0, 6)],
         machine_deployments: vec![
             deployment("small", Some(0.25), 2, &["small-1"]),
             deployment("unpriced", None, 1, &["unpriced-1"]),
         ],
-        claims: vec![
-            claim("general-a", Stage::Initialized),
-            claim("general-b", Stage::Created),
-        ],
+        claims: vec![claim("general-a", Stage::Initialized), claim("general-b", Stage::Created)],
         events: Vec::new(),
     }
 }
@@ -65,11 +58,7 @@ fn the_flow_counts_pods_replicas_machines_nodes_and_dollars() {
     );
     let mut going = picture();
     going.machine_deployments[0].going = set(&["small-0"]);
-    assert!(
-        flow(&going).contains("Machines 2 (1 going) →"),
-        "{}",
-        flow(&going)
-    );
+    assert!(flow(&going).contains("Machines 2 (1 going) →"), "{}", flow(&going));
 }
 
 #[test]
@@ -78,18 +67,10 @@ fn a_frame_has_a_row_for_each_machine_deployment_and_a_total() {
     let texts = texts(&lines);
     assert!(texts[1].starts_with("1:05  pods pending 1"), "{}", texts[1]);
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(
-        words(texts[4]),
-        [
-            "small", "4", "cpu", "16Gi", "a", "0.25", "2", "1", "·", "1", "3", "0.50"
-        ]
-    );
+    assert_eq!(words(texts[4]), ["small", "4", "cpu", "16Gi", "a", "0.25", "2", "1", "·", "1", "3", "0.50"]);
     assert_eq!(words(texts[5])[4..], ["a", "?", "1", "1", "·", "1", "3", "?"]);
     assert_eq!(words(texts[6]), ["total", "3", "2", "·", "2", "6", "0.50"]);
-    assert!(
-        texts.contains(&"NodeClaims 2  created 1  initialized 1"),
-        "{texts:#?}"
-    );
+    assert!(texts.contains(&"NodeClaims 2  created 1  initialized 1"), "{texts:#?}");
 }
 
 #[test]
@@ -104,18 +85,11 @@ fn numbers_stand_under_the_end_of_their_heads() {
 fn no_line_is_wider_than_the_terminal() {
     let mut history = History::default();
     let mut after = picture();
-    after.events.push(Told {
-        about: "NodeClaim/general-a".to_owned(),
-        message: "x".repeat(300),
-    });
+    after.events.push(Told { about: "NodeClaim/general-a".to_owned(), message: "x".repeat(300) });
     history.advance(&after, Duration::from_secs(1));
     for width in [1, 20, 40, 60, 79, 200] {
         for line in frame(&after, &history, Duration::from_secs(1), width) {
-            assert!(
-                line.content().chars().count() <= width,
-                "{width}: {}",
-                line.content()
-            );
+            assert!(line.content().chars().count() <= width, "{width}: {}", line.content());
         }
     }
 }
@@ -136,8 +110,7 @@ fn only_the_last_events_are_remembered() {
     let mut history = History::default();
     for replicas in 1..20 {
         let mut next = Picture::default();
-        next.machine_deployments
-            .push(deployment("small", None, replicas, &[]));
+        next.machine_deployments.push(deployment("small", None, replicas, &[]));
         history.advance(&next, Duration::from_secs(u64::from(replicas)));
     }
     let events: Vec<_> = history.events.iter().map(|(_, text)| text.as_str()).collect();
@@ -166,15 +139,9 @@ fn changes_are_told_once_and_in_the_order_of_their_causes() {
 
     let mut deleting = created.clone();
     deleting.claims = vec![claim("general-a", Stage::Deleting)];
-    assert_eq!(
-        changes(&created, &deleting),
-        ["NodeClaim general-a is being deleted"]
-    );
+    assert_eq!(changes(&created, &deleting), ["NodeClaim general-a is being deleted"]);
 
     let mut gone = created.clone();
     gone.claims.clear();
-    assert_eq!(
-        changes(&deleting, &gone),
-        ["NodeClaim general-a is gone, and Machine small-1 with it"]
-    );
+    assert_eq!(changes(&deleting, &gone), ["NodeClaim general-a is gone, and Machine small-1 with it"]);
 }

@@ -47,13 +47,7 @@ async fn world(namespace: &'static str, body: impl AsyncFnOnce(&World) -> Result
             };
             let cloud = Provider::start(&client, &client, provider.clone());
             objects::apply_all(&client, &hollow::cluster(namespace, namespace)).await?;
-            body(&World {
-                client,
-                namespace,
-                provider,
-                _cloud: cloud,
-            })
-            .await
+            body(&World { client, namespace, provider, _cloud: cloud }).await
         },
     )
     .await
@@ -85,11 +79,7 @@ impl World {
 
     async fn machines(&self, machine_deployment: &str) -> Result<Vec<DynamicObject>> {
         let selector = format!("cluster.x-k8s.io/deployment-name={machine_deployment}");
-        Ok(self
-            .capi("Machine")
-            .list(&ListParams::default().labels(&selector))
-            .await?
-            .items)
+        Ok(self.capi("Machine").list(&ListParams::default().labels(&selector)).await?.items)
     }
 
     /// The only Machine of a MachineDeployment, once `probe` finds it as wanted.
@@ -99,19 +89,12 @@ impl World {
         what: &str,
         probe: impl Fn(&DynamicObject) -> bool,
     ) -> Result<DynamicObject> {
-        wait::eventually(
-            &format!("the Machine of {machine_deployment} {what}"),
-            MINUTE,
-            async || {
-                let machines = self.machines(machine_deployment).await?;
-                ensure!(machines.len() == 1, "there are {} Machines", machines.len());
-                let found = machines
-                    .into_iter()
-                    .find(&probe)
-                    .with_context(|| "it is otherwise".to_string())?;
-                Ok(found)
-            },
-        )
+        wait::eventually(&format!("the Machine of {machine_deployment} {what}"), MINUTE, async || {
+            let machines = self.machines(machine_deployment).await?;
+            ensure!(machines.len() == 1, "there are {} Machines", machines.len());
+            let found = machines.into_iter().find(&probe).with_context(|| "it is otherwise".to_string())?;
+            Ok(found)
+        })
         .await
     }
 
@@ -122,23 +105,15 @@ impl World {
     }
 
     async fn ready_nodes(&self, count: usize) -> Result<Vec<Node>> {
-        wait::eventually(
-            &format!("{count} Nodes are Ready and initialized"),
-            MINUTE,
-            async || {
-                let nodes = self.nodes().await?;
-                let usable = nodes
-                    .iter()
-                    .filter(|node| workload::is_ready(node) && !taints(node).contains(&UNINITIALIZED))
-                    .count();
-                ensure!(
-                    usable == count && nodes.len() == count,
-                    "{usable} of {} Nodes",
-                    nodes.len()
-                );
-                Ok(nodes)
-            },
-        )
+        wait::eventually(&format!("{count} Nodes are Ready and initialized"), MINUTE, async || {
+            let nodes = self.nodes().await?;
+            let usable = nodes
+                .iter()
+                .filter(|node| workload::is_ready(node) && !taints(node).contains(&UNINITIALIZED))
+                .count();
+            ensure!(usable == count && nodes.len() == count, "{usable} of {} Nodes", nodes.len());
+            Ok(nodes)
+        })
         .await
     }
 
@@ -154,28 +129,17 @@ impl World {
 
     async fn annotate_machine(&self, name: &str, annotations: Value) -> Result<()> {
         let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-        self.capi("Machine")
-            .patch(name, &PatchParams::default(), &patch)
-            .await?;
+        self.capi("Machine").patch(name, &PatchParams::default(), &patch).await?;
         Ok(())
     }
 }
 
 fn taints(node: &Node) -> Vec<&str> {
-    node.spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten())
-        .map(|taint| taint.key.as_str())
-        .collect()
+    node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(|taint| taint.key.as_str()).collect()
 }
 
 fn capacity(node: &Node, resource: &str) -> Option<String> {
-    node.status
-        .as_ref()?
-        .capacity
-        .as_ref()?
-        .get(resource)
-        .map(|quantity| quantity.0.clone())
+    node.status.as_ref()?.capacity.as_ref()?.get(resource).map(|quantity| quantity.0.clone())
 }
 
 fn field<'a>(object: &'a DynamicObject, pointer: &str) -> Option<&'a str> {
@@ -183,12 +147,7 @@ fn field<'a>(object: &'a DynamicObject, pointer: &str) -> Option<&'a str> {
 }
 
 fn condition<'a>(object: &'a DynamicObject, kind: &str) -> Option<&'a Value> {
-    object
-        .data
-        .pointer("/status/conditions")?
-        .as_array()?
-        .iter()
-        .find(|condition| condition["type"] == kind)
+    object.data.pointer("/status/conditions")?.as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
 #[tokio::test]
@@ -199,12 +158,7 @@ async fn machines_become_nodes_that_run_pods_and_a_marked_one_goes_first() -> Re
         for node in world.ready_nodes(3).await? {
             assert_eq!(capacity(&node, "cpu").as_deref(), Some("4"));
             assert_eq!(capacity(&node, "memory").as_deref(), Some("16Gi"));
-            assert_eq!(
-                node.labels()
-                    .get("topology.kubernetes.io/zone")
-                    .map(String::as_str),
-                Some("zone-a")
-            );
+            assert_eq!(node.labels().get("topology.kubernetes.io/zone").map(String::as_str), Some("zone-a"));
         }
 
         // Two pods of one and a half CPUs fit each machine of four.
@@ -214,9 +168,7 @@ async fn machines_become_nodes_that_run_pods_and_a_marked_one_goes_first() -> Re
 
         // Neither first nor last by name, which is the order in which Cluster API would choose otherwise.
         let marked = world.machines("small").await?.swap_remove(1);
-        let node = field(&marked, "/status/nodeRef/name")
-            .expect("the Machine has a Node")
-            .to_owned();
+        let node = field(&marked, "/status/nodeRef/name").expect("the Machine has a Node").to_owned();
         let annotations = json!({
             "cluster.x-k8s.io/delete-machine": "yes",
             // Cluster API's drain would add twenty seconds.
@@ -225,15 +177,9 @@ async fn machines_become_nodes_that_run_pods_and_a_marked_one_goes_first() -> Re
         world.annotate_machine(&marked.name_any(), annotations).await?;
         world.scale("small", 2).await?;
         let left = world.ready_nodes(2).await?;
-        assert!(
-            left.iter().all(|other| other.name_any() != node),
-            "{node} is still there"
-        );
+        assert!(left.iter().all(|other| other.name_any() != node), "{node} is still there");
         wait::eventually("the marked Machine is gone", MINUTE, async || {
-            ensure!(
-                world.capi("Machine").get_opt(&marked.name_any()).await?.is_none(),
-                "it is there"
-            );
+            ensure!(world.capi("Machine").get_opt(&marked.name_any()).await?.is_none(), "it is there");
             Ok(())
         })
         .await?;
@@ -265,18 +211,12 @@ async fn a_cloud_without_capacity_says_so_until_it_has_some() -> Result<()> {
         assert_eq!(field(&machine, "/spec/providerID"), None);
 
         let templates: Api<HollowMachineTemplate> = Api::namespaced(world.client.clone(), world.namespace);
-        let reported = templates
-            .get("none")
-            .await?
-            .status
-            .context("the template has no status")?;
+        let reported = templates.get("none").await?.status.context("the template has no status")?;
         assert_eq!(reported.capacity["cpu"].0, "4");
 
         let machines: Api<HollowMachine> = Api::namespaced(world.client.clone(), world.namespace);
         let patch = json!({ "metadata": { "annotations": { annotations::NO_CAPACITY: "false" } } });
-        machines
-            .patch(&machine.name_any(), &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
+        machines.patch(&machine.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
         world.ready_nodes(1).await?;
         Ok(())
     })
@@ -299,21 +239,13 @@ async fn an_instance_may_never_join_or_vanish_and_both_can_be_removed() -> Resul
         let nodes = world.ready_nodes(1).await?;
         assert_eq!(taints(&nodes[0]), ["karpenter.sh/unregistered"]);
         let spot = world
-            .machine("spot", "knows its Node", |machine| {
-                field(machine, "/status/nodeRef/name").is_some()
-            })
+            .machine("spot", "knows its Node", |machine| field(machine, "/status/nodeRef/name").is_some())
             .await?;
         world.ready_nodes(0).await?;
-        world
-            .machine("spot", "is still there", |machine| {
-                machine.name_any() == spot.name_any()
-            })
-            .await?;
+        world.machine("spot", "is still there", |machine| machine.name_any() == spot.name_any()).await?;
 
         let provisioned = world
-            .machine("lost", "has a provider ID", |machine| {
-                field(machine, "/spec/providerID").is_some()
-            })
+            .machine("lost", "has a provider ID", |machine| field(machine, "/spec/providerID").is_some())
             .await?;
         assert_eq!(field(&provisioned, "/status/nodeRef/name"), None);
 
@@ -321,12 +253,7 @@ async fn an_instance_may_never_join_or_vanish_and_both_can_be_removed() -> Resul
             world.scale(name, 0).await?;
         }
         wait::eventually("both Machines are gone", MINUTE, async || {
-            let left = world
-                .capi("Machine")
-                .list(&ListParams::default())
-                .await?
-                .items
-                .len();
+            let left = world.capi("Machine").list(&ListParams::default()).await?.items.len();
             ensure!(left == 0, "{left} are there");
             Ok(())
         })
@@ -348,10 +275,7 @@ async fn deletion_takes_as_long_as_the_cloud_says() -> Result<()> {
         wait::eventually("the HollowMachine is being deleted", MINUTE, async || {
             let found = machines.list(&ListParams::default()).await?;
             ensure!(
-                found
-                    .items
-                    .iter()
-                    .any(|machine| machine.metadata.deletion_timestamp.is_some()),
+                found.items.iter().any(|machine| machine.metadata.deletion_timestamp.is_some()),
                 "it isn't"
             );
             Ok(())
@@ -361,10 +285,7 @@ async fn deletion_takes_as_long_as_the_cloud_says() -> Result<()> {
         world.ready_nodes(0).await?;
         // Polling may see the deletion a little after the cloud did.
         let taken = deleting.elapsed();
-        ensure!(
-            taken > Duration::from_secs(3),
-            "the Node went after {taken:?}, before its instance did"
-        );
+        ensure!(taken > Duration::from_secs(3), "the Node went after {taken:?}, before its instance did");
         assert_eq!(
             world.provider.deletion_delay,
             Duration::from_millis(200),

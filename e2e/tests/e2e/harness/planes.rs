@@ -37,11 +37,7 @@ async fn users_have_the_rights_of_their_groups_and_a_killed_api_server_comes_bac
     ControlPlane::with(Options::bare("bare"), async |plane| {
         let viewer = client_of(&plane.kubeconfig_for("jo", &["viewers", "others"])?).await?;
         let secrets: Api<Secret> = Api::namespaced(viewer, "default");
-        let denied = secrets
-            .list(&ListParams::default())
-            .await
-            .unwrap_err()
-            .to_string();
+        let denied = secrets.list(&ListParams::default()).await.unwrap_err().to_string();
         assert!(denied.contains("\"jo\""), "{denied}");
         plane
             .kubectl(&[
@@ -59,25 +55,12 @@ async fn users_have_the_rights_of_their_groups_and_a_killed_api_server_comes_bac
 
         let client = plane.client()?;
         let maps: Api<ConfigMap> = Api::namespaced(client, "default");
-        let metadata = ObjectMeta {
-            name: Some("kept".to_owned()),
-            ..ObjectMeta::default()
-        };
-        maps.create(
-            &PostParams::default(),
-            &ConfigMap {
-                metadata,
-                ..ConfigMap::default()
-            },
-        )
-        .await?;
+        let metadata = ObjectMeta { name: Some("kept".to_owned()), ..ObjectMeta::default() };
+        maps.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await?;
         plane.kill(Component::ApiServer)?;
         ensure!(maps.get("kept").await.is_err(), "a killed API server answers");
         plane.restart(Component::ApiServer).await?;
-        wait::eventually("the object is still there", MINUTE, async || {
-            Ok(maps.get("kept").await?)
-        })
-        .await?;
+        wait::eventually("the object is still there", MINUTE, async || Ok(maps.get("kept").await?)).await?;
 
         plane.pause(Component::ApiServer)?;
         let answer = tokio::time::timeout(Duration::from_secs(2), maps.get("kept")).await;
@@ -101,10 +84,7 @@ async fn a_component_that_ends_early_is_reported_and_its_log_is_kept() -> Result
         .context("no log is named")?;
     let kept = fs::read_to_string(log)?;
     assert!(kept.contains("no-such-flag"), "{kept}");
-    let state = Path::new(log)
-        .ancestors()
-        .nth(2)
-        .context("a log outside of a plane's folder")?;
+    let state = Path::new(log).ancestors().nth(2).context("a log outside of a plane's folder")?;
     Ok(fs::remove_dir_all(state)?)
 }
 
@@ -128,10 +108,7 @@ async fn two_clusters(management: &ControlPlane, workload: &ControlPlane) -> Res
     options.replicas = 1;
     hollow::apply_machine_deployment(&client, &options).await?;
     nodes_of_the_workload_cluster(&other, 1).await?;
-    ensure!(
-        workload::nodes(&client).await?.is_empty(),
-        "the management cluster has Nodes"
-    );
+    ensure!(workload::nodes(&client).await?.is_empty(), "the management cluster has Nodes");
 
     options.replicas = 0;
     hollow::apply_machine_deployment(&client, &options).await?;
@@ -144,11 +121,7 @@ async fn nodes_of_the_workload_cluster(client: &Client, count: usize) -> Result<
         MINUTE,
         async || {
             let nodes = workload::nodes(client).await?;
-            ensure!(
-                nodes.len() == count && nodes.iter().all(workload::is_ready),
-                "{} Nodes",
-                nodes.len()
-            );
+            ensure!(nodes.len() == count && nodes.iter().all(workload::is_ready), "{} Nodes", nodes.len());
             Ok(())
         },
     )
@@ -157,11 +130,7 @@ async fn nodes_of_the_workload_cluster(client: &Client, count: usize) -> Result<
 
 /// Process ids whose command line mentions `text`, without those that have ended and wait to be reaped.
 fn processes_mentioning(text: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     let mentions = |path: &PathBuf| {
         fs::read(path.join("cmdline"))
             .is_ok_and(|line| String::from_utf8_lossy(&line).replace('\0', " ").contains(text))
@@ -171,34 +140,20 @@ fn processes_mentioning(text: &str) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_killed_process_leaves_neither_components_nor_files() -> Result<()> {
-    let mut up = Command::new(env!("CARGO_BIN_EXE_control-plane"))
-        .arg("up")
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut up =
+        Command::new(env!("CARGO_BIN_EXE_control-plane")).arg("up").stdout(Stdio::piped()).spawn()?;
     let output = BufReader::new(up.stdout.take().context("no output")?);
-    let line = tokio::task::spawn_blocking(move || output.lines().next())
-        .await?
-        .context("`up` ended")??;
-    let kubeconfig = PathBuf::from(
-        line.strip_prefix("export KUBECONFIG=")
-            .context("an unexpected line")?,
-    );
+    let line = tokio::task::spawn_blocking(move || output.lines().next()).await?.context("`up` ended")??;
+    let kubeconfig = PathBuf::from(line.strip_prefix("export KUBECONFIG=").context("an unexpected line")?);
     let state = kubeconfig.parent().context("no parent")?.to_owned();
     let text = state.display().to_string();
     let running = processes_mentioning(&text).len();
     up.kill()?;
     up.wait()?;
-    ensure!(
-        running >= 5,
-        "only {running} processes were found before the kill"
-    );
+    ensure!(running >= 5, "only {running} processes were found before the kill");
     wait::eventually("all processes and files are gone", MINUTE, async || {
         let left = processes_mentioning(&text);
-        ensure!(
-            left.is_empty() && !state.exists(),
-            "left: {left:?}, files: {}",
-            state.exists()
-        );
+        ensure!(left.is_empty() && !state.exists(), "left: {left:?}, files: {}", state.exists());
         Ok(())
     })
     .await

@@ -29,7 +29,9 @@ pub(super) struct Request {
 impl Request {
     /// Whether it changes something that counts: a Lease and an Event don't.
     pub(super) fn writes(&self) -> bool {
-        !matches!(self.verb.as_str(), "get" | "list" | "watch") && self.resource != "leases" && self.resource != "events"
+        !matches!(self.verb.as_str(), "get" | "list" | "watch")
+            && self.resource != "leases"
+            && self.resource != "events"
     }
 }
 
@@ -68,7 +70,10 @@ impl Audit {
     /// How many requests of a user have changed something.
     pub(super) fn writes(&self, user: &str) -> Result<usize> {
         let requests = self.requests()?;
-        Ok(requests.iter().filter(|request| request.user == user && request.writes() && request.code < 400).count())
+        Ok(requests
+            .iter()
+            .filter(|request| request.user == user && request.writes() && request.code < 400)
+            .count())
     }
 }
 

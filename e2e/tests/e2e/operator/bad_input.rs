@@ -14,7 +14,8 @@ async fn refused(kubeconfig: &std::path::Path) -> Result<String> {
         .args(["--cluster-namespace", "default", "--cluster-name", "c1", "--startup-timeout", "2s"])
         .args(["--bind-address", "127.0.0.1", "--metrics-port", "0", "--health-probe-port", "0"]);
     let output = AsyncCommand::from(command).kill_on_drop(true).output().await?;
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.code() == Some(1), "exit status {:?}: {text}", output.status);
     Ok(text)
 }
@@ -23,7 +24,9 @@ async fn refused(kubeconfig: &std::path::Path) -> Result<String> {
 async fn missing_crds_are_named_with_what_to_apply() -> Result<()> {
     ControlPlane::with(Options::bare("missing-crds"), async |plane| {
         let text = refused(plane.kubeconfig()).await?;
-        for needle in ["nodepools.karpenter.sh", "clusterapinodeclasses.karpenter.cluster.x-k8s.io", "kubectl apply"] {
+        for needle in
+            ["nodepools.karpenter.sh", "clusterapinodeclasses.karpenter.cluster.x-k8s.io", "kubectl apply"]
+        {
             ensure!(text.contains(needle), "{needle:?} is not in:\n{text}");
         }
         apply_crds(&plane.client()?).await?;

@@ -42,7 +42,8 @@ async fn killed_in_the_middle_of_scaling_up_and_down_it_comes_to_the_same_end() 
         }
         wait::eventually("some Machines are going", Duration::from_mins(2), async || {
             let machines = stage.machines().await?;
-            let going = machines.iter().filter(|machine| machine.metadata.deletion_timestamp.is_some()).count();
+            let going =
+                machines.iter().filter(|machine| machine.metadata.deletion_timestamp.is_some()).count();
             ensure!(going > 0, "none of {} is going", machines.len());
             Ok(())
         })

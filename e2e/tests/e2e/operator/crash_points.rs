@@ -3,6 +3,7 @@
 
 use super::stage::{NAMESPACE, Stage, binary, machine, pool};
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::plane::{ControlPlane, Options, Program};
 use karpenter_capi_e2e::{objects, workload};
@@ -35,7 +36,12 @@ impl Mortal<'_> {
     }
 
     /// Keeps an operator alive until `done`.
-    async fn until(&mut self, what: &str, within: Duration, mut done: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    async fn until(
+        &mut self,
+        what: &str,
+        within: Duration,
+        mut done: impl AsyncFnMut() -> Result<bool>,
+    ) -> Result<()> {
         let started = Instant::now();
         loop {
             let ended = match &mut self.program {
@@ -62,10 +68,16 @@ async fn dying_after_every_write_changes_nothing_about_the_end() -> Result<()> {
         stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await?;
         objects::apply(&stage.client, &pool("general")).await?;
         for writes in [1, 2, 3, 5] {
-            up_and_down(&stage, writes).await.with_context(|| format!("dying after every {writes} writes"))?;
+            up_and_down(&stage, writes)
+                .await
+                .with_context(|| format!("dying after every {writes} writes"))?;
         }
         let points = crash_points(&stage)?;
-        eprintln!("{} distinct crash points:\n{}", points.len(), points.iter().cloned().collect::<Vec<_>>().join("\n"));
+        eprintln!(
+            "{} distinct crash points:\n{}",
+            points.len(),
+            points.iter().cloned().collect::<Vec<_>>().join("\n")
+        );
         ensure!(points.len() >= 20, "only {} distinct crash points: {points:?}", points.len());
         Ok(())
     })
@@ -88,26 +100,52 @@ async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
     ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
     stage.books_are_exact(Duration::from_secs(20)).await?;
 
-    let deployments: Api<k8s_openapi::api::apps::v1::Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    move_one_pod(stage, &mut operator).await?;
+    down(stage, &mut operator).await?;
+    ensure!(operator.deaths > 0, "the operator never died");
+    Ok(())
+}
+
+/// Two of three pods go, and then the claim of the one that is left: something is evicted, and a fourth machine is made for it.
+async fn move_one_pod(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
     let none = Patch::Merge(json!({ "spec": { "replicas": 1 } }));
     deployments.patch("web", &PatchParams::default(), &none).await?;
     let claims: Api<NodeClaim> = Api::all(stage.client.clone());
     let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
-    let survivor = pods.iter().find(|pod| pod.metadata.deletion_timestamp.is_none()).and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-    // The one with a pod first, so that something is evicted and a fourth machine is made for it.
+    let survivor = pods
+        .iter()
+        .find(|pod| pod.metadata.deletion_timestamp.is_none())
+        .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
     for claim in stage.claims().await? {
         if claim.status.as_ref().and_then(|status| status.node_name.clone()) == survivor {
-            claims.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
+            claims
+                .delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default())
+                .await?;
         }
     }
     operator
         .until("the pod moved to another machine", Duration::from_mins(4), async || {
             let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
-            let running = pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none()).count();
-            let going = stage.claims().await?.iter().filter(|claim| claim.metadata.deletion_timestamp.is_some()).count();
+            let running = pods
+                .iter()
+                .filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none())
+                .count();
+            let going = stage
+                .claims()
+                .await?
+                .iter()
+                .filter(|claim| claim.metadata.deletion_timestamp.is_some())
+                .count();
             Ok(pods.len() == 1 && running == 1 && going == 0)
         })
-        .await?;
+        .await
+}
+
+/// Pods and claims go.
+async fn down(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
+    let claims: Api<NodeClaim> = Api::all(stage.client.clone());
     deployments.delete("web", &DeleteParams::foreground()).await?;
     for claim in stage.claims().await? {
         claims.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
@@ -118,9 +156,7 @@ async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
         })
         .await?;
     ensure!(stage.replicas("small").await? == 0, "{} replicas", stage.replicas("small").await?);
-    stage.books_are_exact(Duration::from_secs(20)).await?;
-    ensure!(operator.deaths > 0, "the operator never died");
-    Ok(())
+    stage.books_are_exact(Duration::from_secs(20)).await
 }
 
 fn is_ready(claim: &NodeClaim) -> bool {
@@ -151,10 +187,21 @@ fn kind_of(write: &str) -> String {
     let (method, uri) = write.split_once(' ').unwrap_or((write, ""));
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let kinds = ["nodeclaims", "nodepools", "clusterapinodeclasses", "machinedeployments", "machinesets", "machines", "clusters", "nodes", "pods"];
+    let kinds = [
+        "nodeclaims",
+        "nodepools",
+        "clusterapinodeclasses",
+        "machinedeployments",
+        "machinesets",
+        "machines",
+        "clusters",
+        "nodes",
+        "pods",
+    ];
     let kind = parts.iter().rposition(|part| kinds.contains(part));
     let name = kind.and_then(|index| parts.get(index)).copied().unwrap_or("?");
-    let subresource = kind.and_then(|index| parts.get(index + 2)).map_or(String::new(), |part| format!("/{part}"));
+    let subresource =
+        kind.and_then(|index| parts.get(index + 2)).map_or(String::new(), |part| format!("/{part}"));
     let manager = query.split('&').find_map(|pair| pair.strip_prefix("fieldManager=")).unwrap_or("");
     format!("{method} {name}{subresource} {manager}").trim_end().to_owned()
 }

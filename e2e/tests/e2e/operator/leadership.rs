@@ -12,8 +12,14 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// The shortest that a busy machine keeps.
-const TIMES: [&str; 6] =
-    ["--leader-election-lease-duration", "6s", "--leader-election-renew-deadline", "4s", "--leader-election-retry-period", "1s"];
+const TIMES: [&str; 6] = [
+    "--leader-election-lease-duration",
+    "6s",
+    "--leader-election-renew-deadline",
+    "4s",
+    "--leader-election-retry-period",
+    "1s",
+];
 const LEASE: Duration = Duration::from_secs(6);
 
 #[tokio::test]
@@ -23,7 +29,9 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
         let stage = Stage::set(plane).await?;
         stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await?;
         objects::apply(&stage.client, &pool("general")).await?;
-        let start = |name: &str| Operator::start(plane, name, &plane.kubeconfig_for(name, &["system:masters"])?, &TIMES);
+        let start = |name: &str| {
+            Operator::start(plane, name, &plane.kubeconfig_for(name, &["system:masters"])?, &TIMES)
+        };
         let mut first = start("first")?;
         let leader = leader_other_than(&stage, "", Duration::from_secs(30)).await?;
         let mut second = start("second")?;
@@ -38,12 +46,19 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
         .await?;
         first.program.signal(Signal::STOP)?;
         let frozen = Instant::now();
-        let running = workload::pods(&stage.client, NAMESPACE, "web").await?.iter().filter(|pod| workload::is_running(pod)).count();
+        let running = workload::pods(&stage.client, NAMESPACE, "web")
+            .await?
+            .iter()
+            .filter(|pod| workload::is_running(pod))
+            .count();
         ensure!(running < 12, "all was done before the leader was frozen");
         let successor = leader_other_than(&stage, &leader, Duration::from_secs(30)).await?;
         let taken = frozen.elapsed();
         // It was renewed at most a retry period before, and so much is left to a slow machine.
-        ensure!(taken > LEASE.mul_f32(0.7), "the Lease was taken after {taken:?}, while the leader could still write");
+        ensure!(
+            taken > LEASE.mul_f32(0.7),
+            "the Lease was taken after {taken:?}, while the leader could still write"
+        );
         stage.running("web", 12, Duration::from_mins(1)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
 
@@ -70,7 +85,12 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
     .await
 }
 
-async fn a_clean_end_hands_the_lease_over_at_once(stage: &Stage<'_>, leading: Operator, leader: &str, standby: Operator) -> Result<()> {
+async fn a_clean_end_hands_the_lease_over_at_once(
+    stage: &Stage<'_>,
+    leading: Operator,
+    leader: &str,
+    standby: Operator,
+) -> Result<()> {
     stands_by(&standby).await?;
     let status = leading.terminate().await?;
     ensure!(status.success(), "{status}");

@@ -3,9 +3,9 @@
 use super::stage::{NAMESPACE, Stage, machine, pool};
 use anyhow::{Result, ensure};
 use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
-use karpenter_capi_api::v1::NodeClaim;
 use kube::Api;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,8 @@ pub(super) async fn three_machine_deployments(stage: &Stage<'_>) -> Result<()> {
 pub(super) async fn sixty_pods(stage: &Stage<'_>) -> Result<()> {
     let mut web = workload::deployment(NAMESPACE, "web", 36, &[("cpu", "1"), ("memory", "1Gi")]);
     if let Some(pod) = web.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
-        pod.node_selector = Some(BTreeMap::from([("topology.kubernetes.io/zone".to_owned(), "a".to_owned())]));
+        pod.node_selector =
+            Some(BTreeMap::from([("topology.kubernetes.io/zone".to_owned(), "a".to_owned())]));
     }
     workload::apply(&stage.client, &web).await?;
     let batch = workload::deployment(NAMESPACE, "batch", 24, &[("cpu", "5"), ("memory", "1Gi")]);
@@ -61,15 +62,21 @@ async fn sixty_pending_pods_scale_the_cheapest_fitting_machine_deployments() -> 
 
 /// Three claims in the middle, by age, of one MachineDeployment: their Machines go, all others stay, and their pods run again.
 async fn several_claims_go_at_once(stage: &Stage<'_>) -> Result<()> {
-    let mut claims: Vec<NodeClaim> = stage.claims().await?.into_iter().filter(|claim| assigned(claim) == "default/small").collect();
+    let mut claims: Vec<NodeClaim> =
+        stage.claims().await?.into_iter().filter(|claim| assigned(claim) == "default/small").collect();
     claims.sort_by_key(|claim| claim.metadata.creation_timestamp.clone().map(|time| time.0));
     let going: Vec<&NodeClaim> = claims.iter().skip(3).take(3).collect();
-    let going_machines: BTreeSet<String> = going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
+    let going_machines: BTreeSet<String> =
+        going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
     let before = machine_names(stage).await?;
-    ensure!(going_machines.len() == 3 && going_machines.is_subset(&before), "{going_machines:?} of {before:?}");
+    ensure!(
+        going_machines.len() == 3 && going_machines.is_subset(&before),
+        "{going_machines:?} of {before:?}"
+    );
     let api: Api<NodeClaim> = Api::all(stage.client.clone());
     for claim in &going {
-        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default()).await?;
+        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default())
+            .await?;
     }
     wait::eventually("the three Machines are gone", Duration::from_mins(2), async || {
         let now = machine_names(stage).await?;
@@ -90,7 +97,10 @@ async fn several_claims_go_at_once(stage: &Stage<'_>) -> Result<()> {
 
 async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
     let machines = stage.machines().await?;
-    Ok(machines.iter().map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default())).collect())
+    Ok(machines
+        .iter()
+        .map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default()))
+        .collect())
 }
 
 fn annotation(claim: &NodeClaim, key: &str) -> String {

@@ -43,14 +43,20 @@ async fn each_api_server_may_be_away_for_a_minute_in_the_middle_of_work() -> Res
             stays_alive_for(&mut operator, AWAY).await?;
             management.restart(Component::ApiServer).await?;
             work_goes_on(&stage, 6, &going, "the management cluster's").await?;
-            ensure!(operator.metric(LEASE_LOST).await? == 0, "the management cluster has nothing to do with the Lease");
+            ensure!(
+                operator.metric(LEASE_LOST).await? == 0,
+                "the management cluster has nothing to do with the Lease"
+            );
 
             let going = begin_work(&stage, 8).await?;
             workload.pause(Component::ApiServer)?;
             stays_alive_for(&mut operator, AWAY).await?;
             workload.resume(Component::ApiServer)?;
             work_goes_on(&stage, 8, &going, "the workload cluster's").await?;
-            ensure!(operator.metric(LEASE_LOST).await? == 1, "a minute without renewal must have cost the Lease");
+            ensure!(
+                operator.metric(LEASE_LOST).await? == 1,
+                "a minute without renewal must have cost the Lease"
+            );
 
             // All watches are cut at once, and begin anew.
             workload.restart(Component::ApiServer).await?;
@@ -83,7 +89,10 @@ async fn begin_work(stage: &Stage<'_>, pods: i32) -> Result<String> {
 async fn stays_alive_for(operator: &mut Operator, during: Duration) -> Result<()> {
     let started = Instant::now();
     while started.elapsed() < during {
-        operator.is_alive().await.with_context(|| format!("after {} s without an API server", started.elapsed().as_secs()))?;
+        operator
+            .is_alive()
+            .await
+            .with_context(|| format!("after {} s without an API server", started.elapsed().as_secs()))?;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     Ok(())
@@ -95,7 +104,9 @@ async fn work_goes_on(stage: &Stage<'_>, pods: usize, going: &str, whose: &str) 
     stage.running("web", pods, Duration::from_mins(2)).await?;
     wait::eventually("the deleted claim's Machine is gone", Duration::from_mins(1), async || {
         let machines = stage.machines().await?;
-        let left = machines.iter().any(|machine| going.ends_with(&format!("/{}", machine.metadata.name.as_deref().unwrap_or_default())));
+        let left = machines.iter().any(|machine| {
+            going.ends_with(&format!("/{}", machine.metadata.name.as_deref().unwrap_or_default()))
+        });
         ensure!(!left, "{going} is there");
         Ok(())
     })
@@ -103,7 +114,10 @@ async fn work_goes_on(stage: &Stage<'_>, pods: usize, going: &str, whose: &str) 
     stage.books_are_exact(Duration::from_mins(1)).await?;
     let replicas = stage.replicas("small").await?;
     ensure!(usize::try_from(replicas)? == pods, "{replicas} replicas for {pods} pods");
-    eprintln!("{whose} API server away: all was done {:.1} s after it came back", back.elapsed().as_secs_f64());
+    eprintln!(
+        "{whose} API server away: all was done {:.1} s after it came back",
+        back.elapsed().as_secs_f64()
+    );
     Ok(())
 }
 
@@ -150,7 +164,8 @@ async fn others_who_write_to_the_same_objects_all_the_time_change_nothing_of_the
 
 /// Patches an annotation of every MachineDeployment and Machine, again and again with 50 ms between the rounds.
 async fn write_without_end(management: Client, writes: Arc<AtomicUsize>) {
-    let deployments: Api<MachineDeployment> = Api::namespaced_with(management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+    let deployments: Api<MachineDeployment> =
+        Api::namespaced_with(management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
     let machines: Api<Machine> = Api::namespaced_with(management, NAMESPACE, &CapiVersion::V1Beta2);
     loop {
         let round = writes.load(Ordering::SeqCst).to_string();

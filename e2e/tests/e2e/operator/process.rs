@@ -22,13 +22,25 @@ pub(super) struct Operator {
 
 impl Operator {
     /// Starts it under that name, with its log among those of the plane.
-    pub(super) fn start(plane: &ControlPlane, name: &str, kubeconfig: &Path, arguments: &[&str]) -> Result<Self> {
+    pub(super) fn start(
+        plane: &ControlPlane,
+        name: &str,
+        kubeconfig: &Path,
+        arguments: &[&str],
+    ) -> Result<Self> {
         let (health, metrics) = free_ports()?;
         let mut command = Command::new(binary("KARPENTER_CAPI_MANAGER_BIN", "karpenter-capi-manager"));
         command
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .args(["--cluster-namespace", NAMESPACE, "--cluster-name", CLUSTER, "--bind-address", "127.0.0.1"])
+            .args([
+                "--cluster-namespace",
+                NAMESPACE,
+                "--cluster-name",
+                CLUSTER,
+                "--bind-address",
+                "127.0.0.1",
+            ])
             .args(["--health-probe-port", &health.to_string(), "--metrics-port", &metrics.to_string()])
             .args(arguments);
         Ok(Self { program: plane.start_program(name, command)?, health, metrics })
@@ -94,7 +106,8 @@ async fn get(port: u16, path: &str) -> Result<(u16, String)> {
 pub(super) async fn permit(client: &Client, manifest: &str, user: &str) -> Result<()> {
     for mut object in manifests(manifest)? {
         if object["kind"].as_str().is_some_and(|kind| kind.ends_with("Binding")) {
-            object["subjects"] = json!([{ "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user }]);
+            object["subjects"] =
+                json!([{ "kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user }]);
             let name = format!("{}-{user}", object["metadata"]["name"].as_str().unwrap_or_default());
             object["metadata"]["name"] = name.into();
         }
@@ -108,5 +121,7 @@ pub(super) fn manifests(file: &str) -> Result<Vec<Value>> {
     let path = repository().join("config").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let documents = text.split("\n---\n");
-    documents.map(|document| serde_saphyr::from_str(document).with_context(|| format!("in {}", path.display()))).collect()
+    documents
+        .map(|document| serde_saphyr::from_str(document).with_context(|| format!("in {}", path.display())))
+        .collect()
 }

@@ -67,7 +67,8 @@ impl<'a> Stage<'a> {
     }
 
     pub(super) async fn replicas(&self, name: &str) -> Result<i32> {
-        let api: Api<MachineDeployment> = Api::namespaced_with(self.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        let api: Api<MachineDeployment> =
+            Api::namespaced_with(self.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
         Ok(api.get(name).await?.spec.replicas.unwrap_or_default())
     }
 
@@ -96,7 +97,10 @@ impl<'a> Stage<'a> {
     pub(super) async fn running(&self, deployment: &str, count: usize, within: Duration) -> Result<Vec<Pod>> {
         wait::eventually(&format!("{count} pods of {deployment} run"), within, async || {
             let pods = workload::pods(&self.client, NAMESPACE, deployment).await?;
-            let running = pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none()).count();
+            let running = pods
+                .iter()
+                .filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none())
+                .count();
             ensure!(running == count, "{running} of {} pods run; claims: {}", pods.len(), self.told().await?);
             Ok(pods)
         })
@@ -106,10 +110,15 @@ impl<'a> Stage<'a> {
     async fn told(&self) -> Result<String> {
         let claims = self.claims().await?;
         let told = claims.iter().map(|claim| {
-            let conditions = claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-            let waiting = conditions.iter().find(|condition| condition.status != "True" && condition.type_ != "Ready");
+            let conditions =
+                claim.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            let waiting =
+                conditions.iter().find(|condition| condition.status != "True" && condition.type_ != "Ready");
             let name = claim.metadata.name.as_deref().unwrap_or_default();
-            waiting.map_or_else(|| format!("{name} ready"), |waiting| format!("{name} {}={} {}", waiting.type_, waiting.status, waiting.message))
+            waiting.map_or_else(
+                || format!("{name} ready"),
+                |waiting| format!("{name} {}={} {}", waiting.type_, waiting.status, waiting.message),
+            )
         });
         Ok(told.collect::<Vec<_>>().join(", "))
     }
@@ -118,14 +127,26 @@ impl<'a> Stage<'a> {
     pub(super) async fn books_are_exact(&self, within: Duration) -> Result<()> {
         let exact = async || {
             let violations = check(&self.world().await?);
-            ensure!(violations.is_empty(), "{}", violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
-            let going = self.claims().await?.iter().filter(|claim| claim.metadata.deletion_timestamp.is_some()).count();
+            ensure!(
+                violations.is_empty(),
+                "{}",
+                violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+            );
+            let going = self
+                .claims()
+                .await?
+                .iter()
+                .filter(|claim| claim.metadata.deletion_timestamp.is_some())
+                .count();
             ensure!(going == 0, "{going} claims are going");
             Ok(())
         };
         // Lists are read one after the other: what changes in between may look wrong once, but not for long.
         let settled = async || wait::holds("the books stay exact", Duration::from_secs(2), exact).await;
-        wait::eventually("the books are exact", within, async || settled().await.map_err(|error| anyhow::anyhow!("{error:#}"))).await
+        wait::eventually("the books are exact", within, async || {
+            settled().await.map_err(|error| anyhow::anyhow!("{error:#}"))
+        })
+        .await
     }
 
     async fn world(&self) -> Result<World> {

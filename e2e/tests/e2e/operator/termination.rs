@@ -22,9 +22,7 @@ use std::time::{Duration, Instant};
 const CPU: &str = "3";
 
 async fn small(stage: &Stage<'_>) -> Result<()> {
-    stage
-        .machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a"))
-        .await
+    stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await
 }
 
 /// Pods of which each takes a Node, all running, with something changed in their template.
@@ -57,10 +55,7 @@ async fn apply_budget(stage: &Stage<'_>, name: &str, app: &str, minimum: i32) ->
     wait::eventually("the budget is counted", Duration::from_secs(30), async || {
         let budget = api.get(name).await?;
         let status = budget.status.context("no status")?;
-        ensure!(
-            status.observed_generation == budget.metadata.generation,
-            "{status:?}"
-        );
+        ensure!(status.observed_generation == budget.metadata.generation, "{status:?}");
         Ok(())
     })
     .await
@@ -88,11 +83,7 @@ fn machine_of(claim: &NodeClaim) -> String {
 }
 
 fn node_of(claim: &NodeClaim) -> String {
-    claim
-        .status
-        .as_ref()
-        .and_then(|status| status.node_name.clone())
-        .unwrap_or_default()
+    claim.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_default()
 }
 
 fn claims(stage: &Stage<'_>) -> Api<NodeClaim> {
@@ -104,29 +95,20 @@ fn machines(stage: &Stage<'_>) -> Api<Machine> {
 }
 
 async fn delete_claim(stage: &Stage<'_>, claim: &NodeClaim) -> Result<()> {
-    claims(stage)
-        .delete(&name(claim), &DeleteParams::default())
-        .await?;
+    claims(stage).delete(&name(claim), &DeleteParams::default()).await?;
     Ok(())
 }
 
 /// Status, reason and message of a claim's condition contain all of these words.
 async fn condition_says(stage: &Stage<'_>, claim: &NodeClaim, kind: &str, words: &[&str]) -> Result<()> {
-    wait::eventually(
-        &format!("{kind} says {words:?}"),
-        Duration::from_secs(30),
-        async || {
-            let claim = claims(stage).get(&name(claim)).await?;
-            let all = claim.status.map(|status| status.conditions).unwrap_or_default();
-            let found = all
-                .iter()
-                .find(|condition| condition.type_ == kind)
-                .context("no such condition")?;
-            let text = format!("{} {}: {}", found.status, found.reason, found.message);
-            ensure!(words.iter().all(|word| text.contains(word)), "{text}");
-            Ok(())
-        },
-    )
+    wait::eventually(&format!("{kind} says {words:?}"), Duration::from_secs(30), async || {
+        let claim = claims(stage).get(&name(claim)).await?;
+        let all = claim.status.map(|status| status.conditions).unwrap_or_default();
+        let found = all.iter().find(|condition| condition.type_ == kind).context("no such condition")?;
+        let text = format!("{} {}: {}", found.status, found.reason, found.message);
+        ensure!(words.iter().all(|word| text.contains(word)), "{text}");
+        Ok(())
+    })
     .await
 }
 
@@ -138,9 +120,7 @@ async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -
         async || {
             let events: Api<Event> = Api::all(stage.client.clone());
             let events = events.list(&ListParams::default()).await?.items;
-            let about = events
-                .iter()
-                .filter(|event| event.involved_object.name.as_deref() == Some(about));
+            let about = events.iter().filter(|event| event.involved_object.name.as_deref() == Some(about));
             let told: Vec<&str> = about
                 .filter(|event| event.reason.as_deref() == Some(reason))
                 .filter_map(|event| event.message.as_deref())
@@ -153,21 +133,11 @@ async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -
 }
 
 async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Result<()> {
-    wait::eventually(
-        &format!("{} and its Machine are gone", name(claim)),
-        within,
-        async || {
-            ensure!(
-                claims(stage).get_opt(&name(claim)).await?.is_none(),
-                "the claim is there"
-            );
-            ensure!(
-                machines(stage).get_opt(&machine_of(claim)).await?.is_none(),
-                "the Machine is there"
-            );
-            Ok(())
-        },
-    )
+    wait::eventually(&format!("{} and its Machine are gone", name(claim)), within, async || {
+        ensure!(claims(stage).get_opt(&name(claim)).await?.is_none(), "the claim is there");
+        ensure!(machines(stage).get_opt(&machine_of(claim)).await?.is_none(), "the Machine is there");
+        Ok(())
+    })
     .await
 }
 
@@ -175,10 +145,7 @@ async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Resu
 async fn machine_stays(stage: &Stage<'_>, claim: &NodeClaim, during: Duration) -> Result<()> {
     wait::holds("the Machine stays", during, async || {
         let machine = machines(stage).get(&machine_of(claim)).await?;
-        ensure!(
-            machine.metadata.deletion_timestamp.is_none(),
-            "it is being deleted"
-        );
+        ensure!(machine.metadata.deletion_timestamp.is_none(), "it is being deleted");
         Ok(())
     })
     .await
@@ -195,13 +162,8 @@ async fn a_budget_that_blocks_is_named_and_when_it_allows_the_node_goes() -> Res
         apply_budget(&stage, "guard", "web", 1).await?;
         let claim = the_claim(&stage).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(
-            &stage,
-            &claim,
-            "Drained",
-            &["Unknown", "Draining", "PodDisruptionBudget guard"],
-        )
-        .await?;
+        condition_says(&stage, &claim, "Drained", &["Unknown", "Draining", "PodDisruptionBudget guard"])
+            .await?;
         event_says(&stage, &name(&claim), "FailedDraining", "guard").await?;
         event_says(&stage, &node_of(&claim), "FailedDraining", "guard").await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
@@ -215,13 +177,8 @@ async fn a_budget_that_blocks_is_named_and_when_it_allows_the_node_goes() -> Res
         apply_budget(&stage, "second", "web", 0).await?;
         let claim = the_claim(&stage).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(
-            &stage,
-            &claim,
-            "Drained",
-            &["more than one PodDisruptionBudget (guard, second)"],
-        )
-        .await?;
+        condition_says(&stage, &claim, "Drained", &["more than one PodDisruptionBudget (guard, second)"])
+            .await?;
         event_says(
             &stage,
             &name(&claim),
@@ -259,40 +216,22 @@ async fn a_termination_grace_period_ends_what_budget_annotation_and_volume_block
         objects::apply(&stage.client, &attachment("csi-1", "pv-1", &node_of(&claim))).await?;
         let started = Instant::now();
         delete_claim(&stage, &claim).await?;
-        event_says(
-            &stage,
-            &name(&claim),
-            "TerminationGracePeriodExpiring",
-            "All pods will be deleted by",
-        )
-        .await?;
+        event_says(&stage, &name(&claim), "TerminationGracePeriodExpiring", "All pods will be deleted by")
+            .await?;
         condition_says(&stage, &claim, "Drained", &["may not be disrupted"]).await?;
-        wait::eventually(
-            "the Machine's end was asked for",
-            Duration::from_mins(1),
-            async || {
-                let machine = machines(&stage).get_opt(&machine_of(&claim)).await?;
-                ensure!(
-                    machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()),
-                    "it is not"
-                );
-                Ok(())
-            },
-        )
+        wait::eventually("the Machine's end was asked for", Duration::from_mins(1), async || {
+            let machine = machines(&stage).get_opt(&machine_of(&claim)).await?;
+            ensure!(machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()), "it is not");
+            Ok(())
+        })
         .await?;
         let took = started.elapsed();
-        println!(
-            "grace period of 20 s: the Machine's deletion after {:.1} s",
-            took.as_secs_f64()
-        );
+        println!("grace period of 20 s: the Machine's deletion after {:.1} s", took.as_secs_f64());
         ensure!(
             took > Duration::from_secs(18),
             "the pod and its volume had time until the deadline, not {took:?}"
         );
-        ensure!(
-            took < Duration::from_secs(25),
-            "the deadline was passed by far: {took:?}"
-        );
+        ensure!(took < Duration::from_secs(25), "the deadline was passed by far: {took:?}");
         is_gone(&stage, &claim, Duration::from_mins(1)).await?;
         let attachments: Api<VolumeAttachment> = Api::all(stage.client.clone());
         attachments.delete("csi-1", &DeleteParams::default()).await?;
@@ -307,10 +246,7 @@ async fn a_termination_grace_period_ends_what_budget_annotation_and_volume_block
 fn annotate(deployment: &mut Deployment, key: &str, value: &str) {
     if let Some(spec) = &mut deployment.spec {
         let metadata = spec.template.metadata.get_or_insert_default();
-        metadata
-            .annotations
-            .get_or_insert_default()
-            .insert(key.to_owned(), value.to_owned());
+        metadata.annotations.get_or_insert_default().insert(key.to_owned(), value.to_owned());
     }
 }
 
@@ -336,13 +272,7 @@ async fn do_not_disrupt_and_attached_volumes_hold_a_node_and_are_named() -> Resu
         let claim = the_claim(&stage).await?;
         objects::apply(&stage.client, &attachment("csi-1", "pv-1", &node_of(&claim))).await?;
         delete_claim(&stage, &claim).await?;
-        condition_says(
-            &stage,
-            &claim,
-            "Drained",
-            &["Unknown", "karpenter.sh/do-not-disrupt"],
-        )
-        .await?;
+        condition_says(&stage, &claim, "Drained", &["Unknown", "karpenter.sh/do-not-disrupt"]).await?;
         machine_stays(&stage, &claim, Duration::from_secs(5)).await?;
 
         let pods: Api<Pod> = Api::namespaced(stage.client.clone(), NAMESPACE);
@@ -350,12 +280,8 @@ async fn do_not_disrupt_and_attached_volumes_hold_a_node_and_are_named() -> Resu
             let patch = Patch::Merge(
                 json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": null } } }),
             );
-            pods.patch(
-                pod.metadata.name.as_deref().unwrap_or_default(),
-                &PatchParams::default(),
-                &patch,
-            )
-            .await?;
+            pods.patch(pod.metadata.name.as_deref().unwrap_or_default(), &PatchParams::default(), &patch)
+                .await?;
         }
         condition_says(
             &stage,

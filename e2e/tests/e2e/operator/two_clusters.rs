@@ -41,10 +41,14 @@ async fn with_the_shipped_rights_the_main_job_is_done_and_nothing_else_is_touche
             neighbours(&stage.management).await?;
             let before = versions_of_neighbours(&stage.management).await?;
             permit_operator(&stage).await?;
-            let mounted = Mounted::new(&management.state_dir().join("mounted"), &management.kubeconfig_for(FIRST, &[])?)?;
+            let mounted = Mounted::new(
+                &management.state_dir().join("mounted"),
+                &management.kubeconfig_for(FIRST, &[])?,
+            )?;
             let kubeconfig = workload.kubeconfig_for(OPERATOR, &[])?;
             let path = mounted.path.display().to_string();
-            let arguments = ["--cluster-api-kubeconfig", &path, "--kubeconfig-poll-interval", "1s", LEASES[0], LEASES[1]];
+            let arguments =
+                ["--cluster-api-kubeconfig", &path, "--kubeconfig-poll-interval", "1s", LEASES[0], LEASES[1]];
             let mut operator = Operator::start(workload, "operator", &kubeconfig, &arguments)?;
             sixty_pods(&stage).await?;
             sixty_pods_run_on_the_cheapest(&stage).await?;
@@ -81,7 +85,9 @@ async fn neighbours(management: &Client) -> Result<()> {
     workload::namespace(management, "elsewhere").await?;
     for (namespace, cluster) in [(NAMESPACE, "c2"), ("elsewhere", CLUSTER)] {
         objects::apply_all(management, &hollow::cluster(namespace, cluster)).await?;
-        let mut cheap = MachineDeploymentOptions::new(namespace, cluster, "neighbour", "4", "16Gi").priced("0.01").in_zone("a");
+        let mut cheap = MachineDeploymentOptions::new(namespace, cluster, "neighbour", "4", "16Gi")
+            .priced("0.01")
+            .in_zone("a");
         cheap.replicas = 1;
         cheap.machine.never_joins = true;
         hollow::apply_machine_deployment(management, &cheap).await?;
@@ -103,7 +109,9 @@ async fn versions_of_neighbours(management: &Client) -> Result<BTreeMap<String, 
     let mut versions = BTreeMap::new();
     let mut all = Vec::new();
     let deployments: Api<MachineDeployment> = Api::all_with(management.clone(), &CapiVersion::V1Beta2);
-    all.extend(deployments.list(&ListParams::default()).await?.items.into_iter().map(|object| object.metadata));
+    all.extend(
+        deployments.list(&ListParams::default()).await?.items.into_iter().map(|object| object.metadata),
+    );
     let sets: Api<MachineSet> = Api::all_with(management.clone(), &CapiVersion::V1Beta2);
     all.extend(sets.list(&ListParams::default()).await?.items.into_iter().map(|object| object.metadata));
     let machines: Api<Machine> = Api::all_with(management.clone(), &CapiVersion::V1Beta2);
@@ -111,7 +119,11 @@ async fn versions_of_neighbours(management: &Client) -> Result<BTreeMap<String, 
     for metadata in all {
         let name = metadata.name.unwrap_or_default();
         if name.starts_with("neighbour") {
-            let key = format!("{}/{name}/{}", metadata.namespace.unwrap_or_default(), metadata.uid.unwrap_or_default());
+            let key = format!(
+                "{}/{name}/{}",
+                metadata.namespace.unwrap_or_default(),
+                metadata.uid.unwrap_or_default()
+            );
             versions.insert(key, metadata.resource_version.unwrap_or_default());
         }
     }
@@ -122,9 +134,11 @@ async fn versions_of_neighbours(management: &Client) -> Result<BTreeMap<String, 
 /// Exactly the two Machines of two claims that are deleted go, and their pods run again.
 async fn two_claims_are_given_back(stage: &Stage<'_>) -> Result<()> {
     let claims = stage.claims().await?;
-    let of_small = claims.iter().filter(|claim| annotation(claim, annotations::MACHINE_DEPLOYMENT) == "default/small");
+    let of_small =
+        claims.iter().filter(|claim| annotation(claim, annotations::MACHINE_DEPLOYMENT) == "default/small");
     let going: Vec<&NodeClaim> = of_small.take(2).collect();
-    let theirs: BTreeSet<String> = going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
+    let theirs: BTreeSet<String> =
+        going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
     let before = machine_names(stage).await?;
     ensure!(theirs.len() == 2 && theirs.is_subset(&before), "{theirs:?} of {before:?}");
     let api: Api<NodeClaim> = Api::all(stage.client.clone());
@@ -180,7 +194,9 @@ async fn a_changed_kubeconfig_is_taken_when_it_works(
     const CHANGED: &str = "karpenter_capi_operator_starts_total{reason=\"kubeconfig_changed\"}";
     let second = std::fs::read_to_string(management.kubeconfig_for(SECOND, &[])?)?;
     // Not YAML at all, then a user who has no rights yet.
-    for (version, text, told) in [("2", "{ no kubeconfig", "is not a valid kubeconfig"), ("3", second.as_str(), "403 Forbidden")] {
+    for (version, text, told) in
+        [("2", "{ no kubeconfig", "is not a valid kubeconfig"), ("3", second.as_str(), "403 Forbidden")]
+    {
         mounted.exchange(version, text)?;
         wait::eventually("the new file is told to be unusable", Duration::from_secs(30), async || {
             ensure!(operator.metric(UNUSABLE).await? == 1, "{UNUSABLE} is 0");
@@ -224,7 +240,8 @@ impl Stage<'_> {
 fn only_what_is_ours_was_asked_for(requests: &[Request]) -> Result<()> {
     let of_first = requests.iter().filter(|request| request.user == FIRST).count();
     ensure!(of_first > 50, "{of_first} requests of {FIRST}: the audit log can't be whole");
-    let writes_of_second = requests.iter().filter(|request| request.user == SECOND && request.writes()).count();
+    let writes_of_second =
+        requests.iter().filter(|request| request.user == SECOND && request.writes()).count();
     ensure!(writes_of_second > 0, "nothing was written with the new kubeconfig");
     for request in requests {
         ensure!(request.code != 403 || request.user == SECOND, "refused: {request:?}");
@@ -239,11 +256,14 @@ fn only_what_is_ours_was_asked_for(requests: &[Request]) -> Result<()> {
         let scoped = match (request.resource.as_str(), request.name.as_str()) {
             // They select Machines of any Cluster by labels of their own.
             ("machinedrainrules", _) => !request.writes(),
-            ("clusters", name) => name == CLUSTER || request.uri.contains(&format!("metadata.name={CLUSTER}")),
+            ("clusters", name) => {
+                name == CLUSTER || request.uri.contains(&format!("metadata.name={CLUSTER}"))
+            }
             (_, "") => {
                 let of_cluster = format!("cluster-name={CLUSTER}");
                 let of_deployment = ["small", "dear", "large"].map(|name| format!("deployment-name={name}"));
-                request.uri.contains(&of_cluster) || of_deployment.iter().any(|label| request.uri.contains(label))
+                request.uri.contains(&of_cluster)
+                    || of_deployment.iter().any(|label| request.uri.contains(label))
             }
             (_, name) => ["small", "dear", "large"].iter().any(|ours| name.starts_with(ours)),
         };
@@ -262,7 +282,11 @@ fn nothing_was_refused(requests: &[Request]) -> Result<()> {
 
 async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
     let machines = stage.machines().await?;
-    Ok(machines.iter().map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default())).filter(|name| !name.contains("neighbour")).collect())
+    Ok(machines
+        .iter()
+        .map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default()))
+        .filter(|name| !name.contains("neighbour"))
+        .collect())
 }
 
 fn annotation(claim: &NodeClaim, key: &str) -> String {

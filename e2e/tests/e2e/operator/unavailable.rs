@@ -17,7 +17,9 @@ async fn what_can_not_be_used_is_left_alone_and_says_why() -> Result<()> {
         let mut paused = machine("paused", "4", "16Gi").priced("0.02");
         paused.annotations.insert("cluster.x-k8s.io/paused".to_owned(), String::new());
         let mut broken = machine("broken", "4", "16Gi").priced("0.03");
-        broken.annotations.insert("capacity.cluster-autoscaler.kubernetes.io/memory".to_owned(), "16GB".to_owned());
+        broken
+            .annotations
+            .insert("capacity.cluster-autoscaler.kubernetes.io/memory".to_owned(), "16GB".to_owned());
         let mut rolling = machine("rolling", "4", "16Gi").priced("0.04");
         rolling.replicas = 2;
         rolling.machine.delays.provision = Some("10m".into());
@@ -51,15 +53,27 @@ async fn what_can_not_be_used_is_left_alone_and_says_why() -> Result<()> {
                 .iter()
                 .map(|told| (told.name.trim_start_matches("default/").to_owned(), told.reason.clone()))
                 .collect();
-            let wanted: BTreeMap<String, Option<String>> =
-                expected.iter().map(|(name, reason)| ((*name).to_owned(), reason.map(str::to_owned))).collect();
+            let wanted: BTreeMap<String, Option<String>> = expected
+                .iter()
+                .map(|(name, reason)| ((*name).to_owned(), reason.map(str::to_owned)))
+                .collect();
             ensure!(told == wanted, "{told:?}");
-            ensure!(status.warnings.iter().any(|warning| warning.message.contains("16GB")), "{:?}", status.warnings);
+            ensure!(
+                status.warnings.iter().any(|warning| warning.message.contains("16GB")),
+                "{:?}",
+                status.warnings
+            );
             Ok(())
         })
         .await?;
-        for (name, replicas) in [("full", 0), ("paused", 0), ("broken", 0), ("rolling", 2), ("unpriced", 0), ("good", 4)] {
-            ensure!(stage.replicas(name).await? == replicas, "{name} has {} replicas", stage.replicas(name).await?);
+        for (name, replicas) in
+            [("full", 0), ("paused", 0), ("broken", 0), ("rolling", 2), ("unpriced", 0), ("good", 4)]
+        {
+            ensure!(
+                stage.replicas(name).await? == replicas,
+                "{name} has {} replicas",
+                stage.replicas(name).await?
+            );
         }
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
@@ -68,7 +82,10 @@ async fn what_can_not_be_used_is_left_alone_and_says_why() -> Result<()> {
 }
 
 /// Leaves a MachineDeployment of two in the middle of a roll-out that takes longer than the test.
-async fn roll(stage: &Stage<'_>, mut options: karpenter_capi_e2e::hollow::MachineDeploymentOptions) -> Result<()> {
+async fn roll(
+    stage: &Stage<'_>,
+    mut options: karpenter_capi_e2e::hollow::MachineDeploymentOptions,
+) -> Result<()> {
     let slow = std::mem::take(&mut options.machine.delays.provision);
     stage.machine_deployment(&options).await?;
     wait::eventually("two Machines run", Duration::from_mins(1), async || {
@@ -80,7 +97,10 @@ async fn roll(stage: &Stage<'_>, mut options: karpenter_capi_e2e::hollow::Machin
     .await?;
     options.machine.delays.provision = slow;
     stage.machine_deployment(&options).await?;
-    let api = objects::api_of(&stage.client, &json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": { "namespace": NAMESPACE } }))?;
+    let api = objects::api_of(
+        &stage.client,
+        &json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": { "namespace": NAMESPACE } }),
+    )?;
     let patch = json!({ "spec": { "template": { "spec": { "bootstrap": { "dataSecretName": "other" } } } } });
     api.patch("rolling", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await?;
     wait::eventually("a third Machine is being made", Duration::from_mins(1), async || {

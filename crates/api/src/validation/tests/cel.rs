@@ -40,65 +40,23 @@ fn the_rules_of_the_definition_say_what_the_validation_says() {
     set(&mut fixed_with_weight, "/spec/weight", json!(1));
     for (object, valid) in [
         (minimal(), true),
-        (
-            requirement(json!({ "key": "a", "operator": "In", "values": ["1"] })),
-            true,
-        ),
+        (requirement(json!({ "key": "a", "operator": "In", "values": ["1"] })), true),
         (requirement(json!({ "key": "a", "operator": "In" })), false),
-        (
-            requirement(json!({ "key": "a", "operator": "In", "values": ["1", "2"], "minValues": 2 })),
-            true,
-        ),
-        (
-            requirement(json!({ "key": "a", "operator": "In", "values": ["1"], "minValues": 2 })),
-            false,
-        ),
-        (
-            requirement(json!({ "key": "a", "operator": "NotIn", "values": ["1"], "minValues": 2 })),
-            true,
-        ),
+        (requirement(json!({ "key": "a", "operator": "In", "values": ["1", "2"], "minValues": 2 })), true),
+        (requirement(json!({ "key": "a", "operator": "In", "values": ["1"], "minValues": 2 })), false),
+        (requirement(json!({ "key": "a", "operator": "NotIn", "values": ["1"], "minValues": 2 })), true),
         (requirement(json!({ "key": "a", "operator": "Exists" })), true),
-        (
-            requirement(json!({ "key": "a", "operator": "Gt", "values": ["0"] })),
-            true,
-        ),
-        (
-            requirement(json!({ "key": "a", "operator": "Gt", "values": ["many"] })),
-            false,
-        ),
-        (
-            requirement(json!({ "key": "a", "operator": "Lt", "values": ["1", "2"] })),
-            false,
-        ),
+        (requirement(json!({ "key": "a", "operator": "Gt", "values": ["0"] })), true),
+        (requirement(json!({ "key": "a", "operator": "Gt", "values": ["many"] })), false),
+        (requirement(json!({ "key": "a", "operator": "Lt", "values": ["1", "2"] })), false),
         (requirement(json!({ "key": "a", "operator": "Gte" })), false),
-        (
-            requirement(json!({ "key": "a", "operator": "Lte", "values": ["5"] })),
-            true,
-        ),
-        (
-            requirement(json!({ "key": "karpenter.sh/capacity-type", "operator": "Exists" })),
-            true,
-        ),
-        (
-            requirement(json!({ "key": "karpenter.sh/nodepool", "operator": "Exists" })),
-            false,
-        ),
-        (
-            requirement(json!({ "key": "x.karpenter.sh/y", "operator": "Exists" })),
-            false,
-        ),
-        (
-            requirement(json!({ "key": "karpenter.sh", "operator": "Exists" })),
-            false,
-        ),
-        (
-            requirement(json!({ "key": "karpenter.sh.example.com/y", "operator": "Exists" })),
-            true,
-        ),
-        (
-            requirement(json!({ "key": "kubernetes.io/hostname", "operator": "Exists" })),
-            false,
-        ),
+        (requirement(json!({ "key": "a", "operator": "Lte", "values": ["5"] })), true),
+        (requirement(json!({ "key": "karpenter.sh/capacity-type", "operator": "Exists" })), true),
+        (requirement(json!({ "key": "karpenter.sh/nodepool", "operator": "Exists" })), false),
+        (requirement(json!({ "key": "x.karpenter.sh/y", "operator": "Exists" })), false),
+        (requirement(json!({ "key": "karpenter.sh", "operator": "Exists" })), false),
+        (requirement(json!({ "key": "karpenter.sh.example.com/y", "operator": "Exists" })), true),
+        (requirement(json!({ "key": "kubernetes.io/hostname", "operator": "Exists" })), false),
         (label("example.com/a"), true),
         (label("karpenter.sh/capacity-type"), true),
         (label("karpenter.sh/nodepool"), false),
@@ -107,10 +65,7 @@ fn the_rules_of_the_definition_say_what_the_validation_says() {
         (budget(json!({ "nodes": "1" })), true),
         (budget(json!({ "nodes": "1", "schedule": "@daily" })), false),
         (budget(json!({ "nodes": "1", "duration": "1h" })), false),
-        (
-            budget(json!({ "nodes": "1", "schedule": "@daily", "duration": "1h" })),
-            true,
-        ),
+        (budget(json!({ "nodes": "1", "schedule": "@daily", "duration": "1h" })), true),
         (fixed_with_cpu, false),
         (fixed_with_nodes, true),
         (fixed_with_weight, false),
@@ -133,25 +88,12 @@ fn the_rules_on_changes_say_what_the_validation_says() {
     for (new, valid) in [
         (minimal(), true),
         (with("/spec/weight", json!(5)), true),
-        (
-            with("/spec/template/spec/nodeClassRef/name", json!("other")),
-            true,
-        ),
-        (
-            with("/spec/template/spec/nodeClassRef/group", json!("example.com")),
-            false,
-        ),
-        (
-            with("/spec/template/spec/nodeClassRef/kind", json!("Other")),
-            false,
-        ),
+        (with("/spec/template/spec/nodeClassRef/name", json!("other")), true),
+        (with("/spec/template/spec/nodeClassRef/group", json!("example.com")), false),
+        (with("/spec/template/spec/nodeClassRef/kind", json!("Other")), false),
         (with("/spec/replicas", json!(2)), false),
     ] {
-        assert_eq!(
-            pool_refusals(&new, Some(&old)).is_empty(),
-            valid,
-            "the definition: {new}"
-        );
+        assert_eq!(pool_refusals(&new, Some(&old)).is_empty(), valid, "the definition: {new}");
         let errors = validation::validate_node_pool_update(&pool(&old), &pool(&new));
         assert_eq!(errors.is_empty(), valid, "the validation: {new}");
     }
@@ -170,19 +112,10 @@ fn the_spec_of_a_claim_is_immutable_and_may_name_its_pool() {
         },
     });
     assert_eq!(refusals(&crd::node_claim(), &claim, None), Vec::<String>::new());
-    assert_eq!(
-        validation::validate_node_claim(&serde_json::from_value(claim.clone()).unwrap()),
-        vec![]
-    );
-    assert_eq!(
-        refusals(&crd::node_claim(), &claim, Some(&claim)),
-        Vec::<String>::new()
-    );
+    assert_eq!(validation::validate_node_claim(&serde_json::from_value(claim.clone()).unwrap()), vec![]);
+    assert_eq!(refusals(&crd::node_claim(), &claim, Some(&claim)), Vec::<String>::new());
 
     let mut other = claim.clone();
     set(&mut other, "/spec/resources/requests/cpu", json!("2"));
-    assert_eq!(
-        refusals(&crd::node_claim(), &other, Some(&claim)),
-        ["spec is immutable"]
-    );
+    assert_eq!(refusals(&crd::node_claim(), &other, Some(&claim)), ["spec is immutable"]);
 }

@@ -34,10 +34,7 @@ fn what_is_wrong_in_a_class_is_named() {
     for (spec, field) in [
         (json!({ "launchTimeout": "15" }), "spec.launchTimeout"),
         (json!({ "launchTimeout": "0s" }), "spec.launchTimeout"),
-        (
-            json!({ "registrationTimeout": "Never" }),
-            "spec.registrationTimeout",
-        ),
+        (json!({ "registrationTimeout": "Never" }), "spec.registrationTimeout"),
         (json!({ "driftPolicy": "Sometimes" }), "spec.driftPolicy"),
         (
             json!({ "scalableResourceSelector": { "matchLabels": { "a b": "c" } } }),

@@ -20,11 +20,7 @@ fn budget_is_accepted(budget: &Value) {
 #[track_caller]
 fn budget_is_refused(budget: &Value, field: &str) {
     let error = only_error(&with(BUDGETS, json!([budget])));
-    assert_eq!(
-        error.field,
-        format!("spec.disruption.budgets[0].{field}"),
-        "{budget}"
-    );
+    assert_eq!(error.field, format!("spec.disruption.budgets[0].{field}"), "{budget}");
     assert!(!error.remedy.is_empty(), "{error:?}");
 }
 
@@ -44,10 +40,7 @@ fn edge_values_of_a_budgets_duration() {
         budget_is_accepted(&json!({ "nodes": "1", "schedule": "@daily", "duration": duration }));
     }
     for duration in ["30s", "1d", "9999999999h"] {
-        budget_is_refused(
-            &json!({ "nodes": "1", "schedule": "@daily", "duration": duration }),
-            "duration",
-        );
+        budget_is_refused(&json!({ "nodes": "1", "schedule": "@daily", "duration": duration }), "duration");
     }
 }
 
@@ -56,16 +49,8 @@ fn edge_values_of_a_budgets_schedule() {
     for schedule in ["@daily", "0 9 * * mon-fri"] {
         budget_is_accepted(&json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }));
     }
-    for schedule in [
-        "0 9 * *",
-        "61 * * * *",
-        "0 0 * * sat-sun",
-        "CRON_TZ=Europe/Berlin 0 9 * * *",
-    ] {
-        budget_is_refused(
-            &json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }),
-            "schedule",
-        );
+    for schedule in ["0 9 * *", "61 * * * *", "0 0 * * sat-sun", "CRON_TZ=Europe/Berlin 0 9 * * *"] {
+        budget_is_refused(&json!({ "nodes": "1", "schedule": schedule, "duration": "1h" }), "schedule");
     }
 }
 
@@ -82,10 +67,7 @@ fn edge_values_of_a_budgets_reasons() {
     for reason in ["Expired", ""] {
         budget_is_refused(&json!({ "nodes": "1", "reasons": [reason] }), "reasons[0]");
     }
-    budget_is_refused(
-        &json!({ "nodes": "1", "reasons": ["Empty", "Empty"] }),
-        "reasons[1]",
-    );
+    budget_is_refused(&json!({ "nodes": "1", "reasons": ["Empty", "Empty"] }), "reasons[1]");
 }
 
 #[test]
@@ -132,21 +114,12 @@ fn operators_demand_their_values() {
     let zone = "topology.kubernetes.io/zone";
     requirement_is(&json!({ "key": zone, "operator": "In", "values": ["a"] }), Ok(()));
     requirement_is(&json!({ "key": zone, "operator": "In" }), Err(".values"));
-    requirement_is(
-        &json!({ "key": zone, "operator": "NotIn", "values": ["a"] }),
-        Ok(()),
-    );
+    requirement_is(&json!({ "key": zone, "operator": "NotIn", "values": ["a"] }), Ok(()));
     requirement_is(&json!({ "key": zone, "operator": "Exists" }), Ok(()));
     requirement_is(&json!({ "key": zone, "operator": "DoesNotExist" }), Ok(()));
-    requirement_is(
-        &json!({ "key": zone, "operator": "Near", "values": ["a"] }),
-        Err(".operator"),
-    );
+    requirement_is(&json!({ "key": zone, "operator": "Near", "values": ["a"] }), Err(".operator"));
     for operator in ["Gt", "Lt", "Gte", "Lte"] {
-        requirement_is(
-            &json!({ "key": "example.com/cpu", "operator": operator, "values": ["0"] }),
-            Ok(()),
-        );
+        requirement_is(&json!({ "key": "example.com/cpu", "operator": operator, "values": ["0"] }), Ok(()));
         for values in [json!([]), json!(["1", "2"]), json!(["many"]), json!(["1.5"])] {
             requirement_is(
                 &json!({ "key": "example.com/cpu", "operator": operator, "values": values }),
@@ -165,36 +138,21 @@ fn a_negative_bound_is_refused_as_bound_and_as_label_value() {
     let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
     assert_eq!(
         fields,
-        [
-            "spec.template.spec.requirements[0].values",
-            "spec.template.spec.requirements[0].values[0]"
-        ]
+        ["spec.template.spec.requirements[0].values", "spec.template.spec.requirements[0].values[0]"]
     );
 }
 
 #[test]
 fn min_values_must_be_reachable() {
     let key = "node.kubernetes.io/instance-type";
-    requirement_is(
-        &json!({ "key": key, "operator": "In", "values": ["a", "b"], "minValues": 2 }),
-        Ok(()),
-    );
+    requirement_is(&json!({ "key": key, "operator": "In", "values": ["a", "b"], "minValues": 2 }), Ok(()));
     requirement_is(
         &json!({ "key": key, "operator": "In", "values": ["a"], "minValues": 2 }),
         Err(".minValues"),
     );
-    requirement_is(
-        &json!({ "key": key, "operator": "Exists", "minValues": 50 }),
-        Ok(()),
-    );
-    requirement_is(
-        &json!({ "key": key, "operator": "Exists", "minValues": 51 }),
-        Err(".minValues"),
-    );
-    requirement_is(
-        &json!({ "key": key, "operator": "Exists", "minValues": 0 }),
-        Err(".minValues"),
-    );
+    requirement_is(&json!({ "key": key, "operator": "Exists", "minValues": 50 }), Ok(()));
+    requirement_is(&json!({ "key": key, "operator": "Exists", "minValues": 51 }), Err(".minValues"));
+    requirement_is(&json!({ "key": key, "operator": "Exists", "minValues": 0 }), Err(".minValues"));
 }
 
 #[test]
@@ -244,10 +202,8 @@ fn capacity_types_must_exist_unless_others_remain() {
     requirement_is(&requirement(&["spot", "preemptible"], None), Ok(()));
     requirement_is(&requirement(&["preemptible"], None), Err(".values"));
     requirement_is(&requirement(&["spot", "preemptible"], Some(2)), Err(".values"));
-    let warnings = warn_node_pool(&pool(&with(
-        REQUIREMENTS,
-        json!([requirement(&["spot", "preemptible"], None)]),
-    )));
+    let warnings =
+        warn_node_pool(&pool(&with(REQUIREMENTS, json!([requirement(&["spot", "preemptible"], None)]))));
     assert_eq!(warnings.len(), 1);
     assert_eq!(warnings[0].value, "preemptible");
 }
@@ -257,10 +213,7 @@ fn a_hundred_requirements_are_the_most() {
     let requirement = json!({ "key": "example.com/a", "operator": "Exists" });
     let requirements = |count| with(REQUIREMENTS, Value::Array(vec![requirement.clone(); count]));
     assert_eq!(errors_of(&requirements(100)), vec![]);
-    assert_eq!(
-        only_error(&requirements(101)).field,
-        "spec.template.spec.requirements"
-    );
+    assert_eq!(only_error(&requirements(101)).field, "spec.template.spec.requirements");
 }
 
 #[test]
@@ -292,25 +245,15 @@ fn labels_of_the_template_are_checked() {
 
 #[test]
 fn a_hundred_labels_are_the_most() {
-    let labels = |count: usize| -> Value {
-        (0..count)
-            .map(|index| (format!("l{index}"), json!("x")))
-            .collect()
-    };
+    let labels =
+        |count: usize| -> Value { (0..count).map(|index| (format!("l{index}"), json!("x"))).collect() };
     assert_eq!(errors_of(&with(LABELS, labels(100))), vec![]);
-    assert_eq!(
-        only_error(&with(LABELS, labels(101))).field,
-        "spec.template.metadata.labels"
-    );
+    assert_eq!(only_error(&with(LABELS, labels(101))).field, "spec.template.metadata.labels");
 }
 
 #[test]
 fn a_label_of_kubernetes_own_domain_is_warned_about_by_its_key() {
-    for key in [
-        "app.kubernetes.io/managed-by",
-        "kubernetes.io/role",
-        "apps.k8s.io/name",
-    ] {
+    for key in ["app.kubernetes.io/managed-by", "kubernetes.io/role", "apps.k8s.io/name"] {
         let warnings = warn_node_pool(&pool(&with(LABELS, json!({ key: "x" }))));
         assert_eq!(warnings.len(), 1, "{key}");
         assert!(warnings[0].to_string().contains(key));
@@ -321,37 +264,24 @@ fn a_label_of_kubernetes_own_domain_is_warned_about_by_its_key() {
         "a.cluster.x-k8s.io/b",
         "example.com/a",
     ] {
-        assert_eq!(
-            warn_node_pool(&pool(&with(LABELS, json!({ key: "x" })))),
-            vec![],
-            "{key}"
-        );
+        assert_eq!(warn_node_pool(&pool(&with(LABELS, json!({ key: "x" })))), vec![], "{key}");
     }
 }
 
 #[test]
 fn taints_are_checked_and_unique_over_both_lists() {
     let taint = |key: &str, effect: &str| json!({ "key": key, "effect": effect });
-    let mut pool = with(
-        "/spec/template/spec/taints",
-        json!([taint("a", "NoSchedule"), taint("a", "NoExecute")]),
-    );
+    let mut pool =
+        with("/spec/template/spec/taints", json!([taint("a", "NoSchedule"), taint("a", "NoExecute")]));
     assert_eq!(errors_of(&pool), vec![]);
-    set(
-        &mut pool,
-        "/spec/template/spec/startupTaints",
-        json!([taint("a", "NoSchedule")]),
-    );
+    set(&mut pool, "/spec/template/spec/startupTaints", json!([taint("a", "NoSchedule")]));
     assert_eq!(only_error(&pool).field, "spec.template.spec.startupTaints[0]");
 
     for (bad, field) in [
         (taint("a", "Never"), "effect"),
         (taint("", "NoSchedule"), "key"),
         (taint("a b", "NoSchedule"), "key"),
-        (
-            json!({ "key": "a", "effect": "NoSchedule", "value": "a b" }),
-            "value",
-        ),
+        (json!({ "key": "a", "effect": "NoSchedule", "value": "a b" }), "value"),
     ] {
         let error = only_error(&with("/spec/template/spec/taints", json!([bad])));
         assert_eq!(error.field, format!("spec.template.spec.taints[0].{field}"));
@@ -364,41 +294,24 @@ fn names_fit_a_label() {
     let error = only_error(&with("/metadata/name", json!("a".repeat(64))));
     assert_eq!(error.field, "metadata.name");
     assert!(error.to_string().contains("63"), "{error}");
-    assert_eq!(
-        only_error(&with("/metadata/name", json!("Upper"))).field,
-        "metadata.name"
-    );
+    assert_eq!(only_error(&with("/metadata/name", json!("Upper"))).field, "metadata.name");
 }
 
 #[test]
 fn a_class_reference_is_complete() {
     for field in ["group", "kind", "name"] {
-        let error = only_error(&with(
-            &format!("/spec/template/spec/nodeClassRef/{field}"),
-            json!(""),
-        ));
+        let error = only_error(&with(&format!("/spec/template/spec/nodeClassRef/{field}"), json!("")));
         assert_eq!(error.field, format!("spec.template.spec.nodeClassRef.{field}"));
     }
-    let error = only_error(&with(
-        "/spec/template/spec/nodeClassRef/group",
-        json!("example.com/v1"),
-    ));
+    let error = only_error(&with("/spec/template/spec/nodeClassRef/group", json!("example.com/v1")));
     assert_eq!(error.remedy, "write the group without a version");
 }
 
 #[test]
 fn durations_of_the_template_are_checked() {
     for value in ["720h", "1h30m", "90s", "Never"] {
-        assert_eq!(
-            errors_of(&with("/spec/template/spec/expireAfter", json!(value))),
-            vec![],
-            "{value}"
-        );
-        assert_eq!(
-            errors_of(&with("/spec/disruption/consolidateAfter", json!(value))),
-            vec![],
-            "{value}"
-        );
+        assert_eq!(errors_of(&with("/spec/template/spec/expireAfter", json!(value))), vec![], "{value}");
+        assert_eq!(errors_of(&with("/spec/disruption/consolidateAfter", json!(value))), vec![], "{value}");
     }
     for value in ["", "30", "1d", "never", "-1h", "1.5h", "9999999999h"] {
         for field in [
@@ -407,19 +320,11 @@ fn durations_of_the_template_are_checked() {
             "disruption.consolidateAfter",
         ] {
             let pointer = format!("/spec/{}", field.replace('.', "/"));
-            assert_eq!(
-                only_error(&with(&pointer, json!(value))).field,
-                format!("spec.{field}"),
-                "{value:?}"
-            );
+            assert_eq!(only_error(&with(&pointer, json!(value))).field, format!("spec.{field}"), "{value:?}");
         }
     }
     assert_eq!(
-        only_error(&with(
-            "/spec/template/spec/terminationGracePeriod",
-            json!("Never")
-        ))
-        .field,
+        only_error(&with("/spec/template/spec/terminationGracePeriod", json!("Never"))).field,
         "spec.template.spec.terminationGracePeriod"
     );
 }
@@ -429,18 +334,11 @@ fn weights_limits_and_policies_are_checked() {
     for (pointer, good) in [
         ("/spec/weight", json!(1)),
         ("/spec/weight", json!(100)),
-        (
-            "/spec/limits",
-            json!({ "cpu": 1000, "memory": "1Ti", "nvidia.com/gpu": "4", "nodes": "10" }),
-        ),
+        ("/spec/limits", json!({ "cpu": 1000, "memory": "1Ti", "nvidia.com/gpu": "4", "nodes": "10" })),
         ("/spec/disruption/consolidationPolicy", json!("Balanced")),
         ("/spec/disruption/budgets", json!([])),
     ] {
-        assert_eq!(
-            errors_of(&with(pointer, good.clone())),
-            vec![],
-            "{pointer} {good}"
-        );
+        assert_eq!(errors_of(&with(pointer, good.clone())), vec![], "{pointer} {good}");
     }
     for (pointer, bad, field) in [
         ("/spec/weight", json!(0), "spec.weight"),
@@ -475,10 +373,7 @@ fn a_static_pool_takes_neither_weight_nor_limits_but_nodes() {
 fn a_change_may_not_turn_a_pool_static_or_give_it_another_kind_of_class() {
     let old = pool(&minimal());
     let changed = |pointer: &str, value: Value| validate_node_pool_update(&old, &pool(&with(pointer, value)));
-    assert_eq!(
-        changed("/spec/template/spec/nodeClassRef/name", json!("other")),
-        vec![]
-    );
+    assert_eq!(changed("/spec/template/spec/nodeClassRef/name", json!("other")), vec![]);
     for (pointer, value, field) in [
         ("/spec/replicas", json!(1), "spec.replicas"),
         (
@@ -486,11 +381,7 @@ fn a_change_may_not_turn_a_pool_static_or_give_it_another_kind_of_class() {
             json!("example.com"),
             "spec.template.spec.nodeClassRef.group",
         ),
-        (
-            "/spec/template/spec/nodeClassRef/kind",
-            json!("Other"),
-            "spec.template.spec.nodeClassRef.kind",
-        ),
+        ("/spec/template/spec/nodeClassRef/kind", json!("Other"), "spec.template.spec.nodeClassRef.kind"),
     ] {
         let errors = changed(pointer, value);
         assert_eq!(errors.len(), 1);

@@ -2,9 +2,8 @@ use super::*;
 
 fn deleted(status: &Value, period: Option<&str>) -> NodeClaim {
     let mut claim = claim(status);
-    claim.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(
-        "13:00:00",
-    )));
+    claim.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("13:00:00")));
     claim.spec.termination_grace_period = period.map(Into::into);
     claim
 }
@@ -37,10 +36,7 @@ fn message<'a>(status: &'a NodeClaimStatus, kind: &str) -> &'a str {
 }
 
 fn disrupted() -> Node {
-    node(
-        &json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]),
-        "1",
-    )
+    node(&json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]), "1")
 }
 
 fn pod() -> Pod {
@@ -66,10 +62,7 @@ fn the_taint_comes_before_evictions_and_the_conditions_before_the_taint() {
     ]});
     let claim = deleted(&stale, None);
     let untainted = node(&json!([]), "1");
-    assert!(
-        !is_drained(&claim, Some(&untainted)),
-        "conditions of a former Node count"
-    );
+    assert!(!is_drained(&claim, Some(&untainted)), "conditions of a former Node count");
     let termination = terminating(&claim, Some(&untainted), &[&pod()], &[], "13:00:01");
     assert_eq!(termination.drain, crate::drain::Drain::default());
     assert!(termination.node.is_some());
@@ -100,21 +93,10 @@ fn volumes_that_stay_attached_are_named_and_the_deadline_ends_the_wait() {
     let claim = deleted(&drained, Some("1h"));
     let waiting = terminating(&claim, Some(&disrupted()), &[], &attached, "13:59:59");
     assert_eq!(waiting.deadline, Some(at("14:00:00")));
-    assert_eq!(
-        told(&waiting.status, "VolumesDetached"),
-        pair("Unknown", "AwaitingVolumeDetachment")
-    );
-    assert!(
-        condition::find(&waiting.status.conditions, "VolumesDetached")
-            .unwrap()
-            .message
-            .contains("pv-a")
-    );
+    assert_eq!(told(&waiting.status, "VolumesDetached"), pair("Unknown", "AwaitingVolumeDetachment"));
+    assert!(condition::find(&waiting.status.conditions, "VolumesDetached").unwrap().message.contains("pv-a"));
     let over = terminating(&claim, Some(&disrupted()), &[], &attached, "14:00:00");
-    assert_eq!(
-        told(&over.status, "VolumesDetached"),
-        pair("False", "TerminationGracePeriodElapsed")
-    );
+    assert_eq!(told(&over.status, "VolumesDetached"), pair("False", "TerminationGracePeriodElapsed"));
     let claim = deleted(&serde_json::to_value(&over.status).unwrap(), Some("1h"));
     assert!(is_drained(&claim, Some(&disrupted())));
 }
@@ -126,10 +108,7 @@ fn a_volume_of_a_pod_that_stays_holds_nothing_up() {
         "spec": {"containers": [], "tolerations": [{"operator": "Exists"}]}
     }))
     .unwrap();
-    let attachments = [
-        ("va-k".to_owned(), "pv-k".to_owned()),
-        ("va-a".to_owned(), "pv-a".to_owned()),
-    ];
+    let attachments = [("va-k".to_owned(), "pv-k".to_owned()), ("va-a".to_owned(), "pv-a".to_owned())];
     let blocking = blocking_attachments(
         &attachments,
         &[&daemon],
@@ -150,15 +129,10 @@ fn volumes_of_skipped_pods_hold_nothing_up_and_those_of_ended_pods_do() {
         value["status"] = json!({"phase": more["phase"]});
         serde_json::from_value(value).unwrap()
     };
-    let skipped = pod(
-        "skipped",
-        json!({"labels": {"cluster.x-k8s.io/drain": "skip"}, "phase": "Running"}),
-    );
+    let skipped = pod("skipped", json!({"labels": {"cluster.x-k8s.io/drain": "skip"}, "phase": "Running"}));
     let ended = pod("ended", json!({"phase": "Succeeded"}));
-    let attachments = [
-        ("va-1".to_owned(), "pv-skipped".to_owned()),
-        ("va-2".to_owned(), "pv-ended".to_owned()),
-    ];
+    let attachments =
+        [("va-1".to_owned(), "pv-skipped".to_owned()), ("va-2".to_owned(), "pv-ended".to_owned())];
     let volume = |pod: &Pod| vec![format!("pv-{}", pod.metadata.name.as_deref().unwrap())];
     let blocking = blocking_attachments(
         &attachments,
@@ -172,48 +146,24 @@ fn volumes_of_skipped_pods_hold_nothing_up_and_those_of_ended_pods_do() {
 
 fn terminating_pod() -> Pod {
     let mut pod = pod();
-    pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(
-        "13:59:58",
-    )));
+    pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("13:59:58")));
     pod
 }
 
 // Public report kubernetes-sigs/karpenter#1776: a node hung for days, although a termination grace period was set.
 #[test]
 fn at_the_deadline_the_machine_goes_whatever_is_left_on_it() {
-    let first = terminating(
-        &deleted(&json!({}), Some("1h")),
-        Some(&disrupted()),
-        &[&pod()],
-        &[],
-        "13:00:01",
-    );
+    let first = terminating(&deleted(&json!({}), Some("1h")), Some(&disrupted()), &[&pod()], &[], "13:00:01");
     let claim = deleted(&serde_json::to_value(&first.status).unwrap(), Some("1h"));
     assert_eq!(reasons(&first), ["TerminationGracePeriodExpiring"]);
-    let before = terminating(
-        &claim,
-        Some(&disrupted()),
-        &[&terminating_pod()],
-        &["va-a".to_owned()],
-        "13:59:59",
-    );
+    let before =
+        terminating(&claim, Some(&disrupted()), &[&terminating_pod()], &["va-a".to_owned()], "13:59:59");
     assert_eq!(told(&before.status, "Drained"), pair("Unknown", "Draining"));
-    let over = terminating(
-        &claim,
-        Some(&disrupted()),
-        &[&terminating_pod()],
-        &["va-a".to_owned()],
-        "14:00:00",
-    );
-    assert_eq!(
-        told(&over.status, "Drained"),
-        pair("False", "TerminationGracePeriodElapsed")
-    );
-    assert!(
-        message(&over.status, "Drained").contains("default/w"),
-        "{}",
-        message(&over.status, "Drained")
-    );
+    let over =
+        terminating(&claim, Some(&disrupted()), &[&terminating_pod()], &["va-a".to_owned()], "14:00:00");
+    assert_eq!(told(&over.status, "Drained"), pair("False", "TerminationGracePeriodElapsed"));
+    assert!(message(&over.status, "Drained").contains("default/w"), "{}", message(&over.status, "Drained"));
     let claim = deleted(&serde_json::to_value(&over.status).unwrap(), Some("1h"));
     assert!(is_drained(&claim, Some(&disrupted())));
 }
@@ -222,10 +172,7 @@ fn at_the_deadline_the_machine_goes_whatever_is_left_on_it() {
 fn a_deadline_that_is_over_at_the_first_look_still_tells_the_pods_to_go() {
     let claim = deleted(&json!({}), Some("1s"));
     let first = terminating(&claim, Some(&disrupted()), &[&pod()], &[], "13:10:00");
-    assert_eq!(
-        (first.drain.delete.len(), told(&first.status, "Drained").0),
-        (1, "Unknown".to_owned())
-    );
+    assert_eq!((first.drain.delete.len(), told(&first.status, "Drained").0), (1, "Unknown".to_owned()));
 }
 
 #[test]
@@ -242,23 +189,13 @@ fn what_holds_a_drain_up_is_named_in_condition_and_event() {
     );
     assert_eq!(reasons(&termination), ["FailedDraining"]);
     let told = message(&termination.status, "Drained");
-    assert!(
-        told.contains("default/w, which may not be disrupted (karpenter.sh/do-not-disrupt)"),
-        "{told}"
-    );
-    assert!(
-        termination.notices[0].message.contains("2 pods are waiting"),
-        "{:?}",
-        termination.notices
-    );
+    assert!(told.contains("default/w, which may not be disrupted (karpenter.sh/do-not-disrupt)"), "{told}");
+    assert!(termination.notices[0].message.contains("2 pods are waiting"), "{:?}", termination.notices);
 }
 
 #[test]
 fn a_drain_rule_that_can_not_be_read_holds_evictions_up_and_is_named() {
-    let rule = crate::drain::UnreadableRule {
-        rule: "default/bad".to_owned(),
-        message: "what".to_owned(),
-    };
+    let rule = crate::drain::UnreadableRule { rule: "default/bad".to_owned(), message: "what".to_owned() };
     let (claim, pod, node) = (deleted(&json!({}), Some("1h")), pod(), disrupted());
     let observe = |now: &str| {
         terminate(&Terminating {
@@ -277,11 +214,7 @@ fn a_drain_rule_that_can_not_be_read_holds_evictions_up_and_is_named() {
         waiting.drain.evict.is_empty()
             && message(&waiting.status, "Drained").contains("MachineDrainRule default/bad")
     );
-    assert_eq!(
-        observe("13:59:40").drain.delete.len(),
-        1,
-        "the deadline holds all the same"
-    );
+    assert_eq!(observe("13:59:40").drain.delete.len(), 1, "the deadline holds all the same");
 }
 
 fn unreachable(since: &str) -> Node {
@@ -301,16 +234,10 @@ fn volumes_of_an_unreachable_node_are_waited_for_six_minutes_even_without_a_dead
     let attached = ["va-a (pv-a)".to_owned()];
     let waiting = terminating(&claim, Some(&unreachable("12:55:00")), &[], &attached, "13:00:59");
     assert_eq!(told(&waiting.status, "Drained").0, "True");
-    assert_eq!(
-        told(&waiting.status, "VolumesDetached"),
-        pair("Unknown", "AwaitingVolumeDetachment")
-    );
+    assert_eq!(told(&waiting.status, "VolumesDetached"), pair("Unknown", "AwaitingVolumeDetachment"));
     assert_eq!(reasons(&waiting), ["AwaitingVolumeDetachment"]);
     let over = terminating(&claim, Some(&unreachable("12:55:00")), &[], &attached, "13:01:00");
-    assert_eq!(
-        told(&over.status, "VolumesDetached"),
-        pair("False", "NodeUnreachable")
-    );
+    assert_eq!(told(&over.status, "VolumesDetached"), pair("False", "NodeUnreachable"));
     let claim = deleted(&serde_json::to_value(&over.status).unwrap(), None);
     assert!(is_drained(&claim, Some(&unreachable("12:55:00"))));
 }
@@ -321,23 +248,13 @@ fn a_drain_needs_nothing_but_the_claim_itself() {
     let mut claim = deleted(&json!({}), Some("30m"));
     claim.metadata.owner_references = None;
     let first = terminating(&claim, Some(&disrupted()), &[&pod()], &[], "13:00:01");
-    assert_eq!(
-        (first.deadline, first.drain.evict.len()),
-        (Some(at("13:30:00")), 1)
-    );
+    assert_eq!((first.deadline, first.drain.evict.len()), (Some(at("13:30:00")), 1));
     claim.metadata.annotations = Some(
-        [(
-            "karpenter.sh/nodeclaim-termination-timestamp".to_owned(),
-            "2026-01-05T13:20:00Z".to_owned(),
-        )]
-        .into(),
+        [("karpenter.sh/nodeclaim-termination-timestamp".to_owned(), "2026-01-05T13:20:00Z".to_owned())]
+            .into(),
     );
     let written = terminating(&claim, Some(&disrupted()), &[&pod()], &[], "13:19:30");
-    assert_eq!(
-        (written.deadline, written.drain.delete.len()),
-        (None, 1),
-        "what was written once holds"
-    );
+    assert_eq!((written.deadline, written.drain.delete.len()), (None, 1), "what was written once holds");
 }
 
 // Public report cloudpilot-ai/karpenter-provider-gcp#334, and karpenter-provider-cluster-api's Delete, which fails for ever without a
@@ -351,10 +268,7 @@ fn a_claim_that_never_launched_is_drained_at_once() {
         Some("1h"),
     );
     let step = terminating(&claim, None, &[], &[], "13:00:00");
-    assert!(is_drained(
-        &deleted(&serde_json::to_value(&step.status).unwrap(), None),
-        None
-    ));
+    assert!(is_drained(&deleted(&serde_json::to_value(&step.status).unwrap(), None), None));
 }
 
 #[test]
@@ -363,49 +277,29 @@ fn a_released_claim_drains_nothing_and_takes_only_what_is_ours_off_the_node() {
     claim.metadata.annotations =
         Some([("karpenter.cluster.x-k8s.io/release".to_owned(), "true".to_owned())].into());
     let mut node = disrupted();
-    node.spec
-        .as_mut()
-        .unwrap()
-        .taints
-        .as_mut()
-        .unwrap()
-        .push(k8s_openapi::api::core::v1::Taint {
-            key: "dedicated".to_owned(),
-            effect: "NoSchedule".to_owned(),
-            ..k8s_openapi::api::core::v1::Taint::default()
-        });
+    node.spec.as_mut().unwrap().taints.as_mut().unwrap().push(k8s_openapi::api::core::v1::Taint {
+        key: "dedicated".to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..k8s_openapi::api::core::v1::Taint::default()
+    });
     let map = |pairs: &[(&str, &str)]| {
-        Some(
-            pairs
-                .iter()
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect(),
-        )
+        Some(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     };
     node.metadata.labels = map(&[
         ("karpenter.sh/registered", "true"),
         ("karpenter.sh/nodepool", "p"),
         ("team", "a"),
-        (
-            "node.kubernetes.io/exclude-from-external-load-balancers",
-            "karpenter",
-        ),
+        ("node.kubernetes.io/exclude-from-external-load-balancers", "karpenter"),
     ]);
     node.metadata.annotations = map(&[
         ("karpenter.sh/nodepool-hash", "1"),
         ("karpenter.sh/do-not-disrupt", "true"),
         ("cluster.x-k8s.io/machine", "m"),
     ]);
-    node.metadata.finalizers = Some(vec![
-        "karpenter.sh/termination".to_owned(),
-        "other/one".to_owned(),
-    ]);
+    node.metadata.finalizers = Some(vec!["karpenter.sh/termination".to_owned(), "other/one".to_owned()]);
     assert!(!is_drained(&claim, Some(&node)));
     let step = terminating(&claim, Some(&node), &[&pod()], &["va".to_owned()], "13:00:05");
-    assert_eq!(
-        (step.deadline, &step.drain),
-        (None, &crate::drain::Drain::default())
-    );
+    assert_eq!((step.deadline, &step.drain), (None, &crate::drain::Drain::default()));
     let patch = &step.node.unwrap().patch;
     assert_eq!(
         patch["metadata"]["labels"],
@@ -413,14 +307,8 @@ fn a_released_claim_drains_nothing_and_takes_only_what_is_ours_off_the_node() {
             "karpenter.sh/registered": null, "karpenter.sh/nodepool": null, "node.kubernetes.io/exclude-from-external-load-balancers": null,
         })
     );
-    assert_eq!(
-        patch["metadata"]["annotations"],
-        json!({"karpenter.sh/nodepool-hash": null})
-    );
+    assert_eq!(patch["metadata"]["annotations"], json!({"karpenter.sh/nodepool-hash": null}));
     assert_eq!(patch["metadata"]["finalizers"], json!(["other/one"]));
-    assert_eq!(
-        patch["spec"]["taints"],
-        json!([{"key": "dedicated", "effect": "NoSchedule"}])
-    );
+    assert_eq!(patch["spec"]["taints"], json!([{"key": "dedicated", "effect": "NoSchedule"}]));
     assert!(is_drained(&claim, Some(&Node::default())));
 }

@@ -36,10 +36,7 @@ fn adopting_binds_that_machine_and_leaves_the_number() {
 #[test]
 fn a_machine_that_has_a_claim_is_not_adopted() {
     let (mut world, _) = asking();
-    world.machines[0].claim = Some(ClaimRef {
-        name: "other".into(),
-        uid: "other-uid".into(),
-    });
+    world.machines[0].claim = Some(ClaimRef { name: "other".into(), uid: "other-uid".into() });
     world.machines[0].hooked = true;
     assert!(refused(&mut world));
 }
@@ -95,11 +92,7 @@ fn a_released_claim_leaves_its_machine_and_the_number_behind() {
     world.quiesce();
     world.check(2);
     assert!(world.claims.is_empty());
-    let left = world
-        .machines
-        .iter()
-        .find(|left| left.machine.uid == machine)
-        .unwrap();
+    let left = world.machines.iter().find(|left| left.machine.uid == machine).unwrap();
     assert!(left.claim.is_none() && !left.hooked && !left.deleting);
 }
 
@@ -114,10 +107,7 @@ fn a_machine_that_somebody_deletes_while_it_is_released_is_let_go() {
     world.machine_of("c0").deleting = true;
     world.quiesce();
     world.check(2);
-    assert_eq!(
-        world.made, 3,
-        "what was released belongs to the floor, and is made anew"
-    );
+    assert_eq!(world.made, 3, "what was released belongs to the floor, and is made anew");
 }
 
 // Found by the exploration: the Machine that was released, still with our keys on it, was counted among ours, and the claim that waited
@@ -136,9 +126,7 @@ fn a_machine_that_is_being_released_takes_no_other_claims_place() {
     world.deployment.ledger = world.deployment.ledger.changed([], [&entry]);
     let step = world.observe();
     assert!(
-        step.writes
-            .iter()
-            .any(|write| matches!(write, Write::Bind { claim, .. } if claim.name == "c1")),
+        step.writes.iter().any(|write| matches!(write, Write::Bind { claim, .. } if claim.name == "c1")),
         "{:?}",
         step.writes
     );
@@ -164,13 +152,7 @@ fn beside_a_machine_that_is_being_released_the_number_still_falls_for_one_that_i
     (machine.deleting, machine.acknowledged, machine.drain_excluded) = (true, true, true);
     let step = world.observe();
     assert!(
-        step.writes.iter().any(|write| matches!(
-            write,
-            Write::UpdateLedger {
-                replicas: Some(2),
-                ..
-            }
-        )),
+        step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { replicas: Some(2), .. })),
         "{:?}",
         step.writes
     );
@@ -184,21 +166,12 @@ fn a_machine_whose_claim_is_gone_is_given_back_and_cluster_api_drains_it() {
     let claim = world.claims.remove(0);
     let left_alone = world.observe();
     assert_eq!(left_alone.writes, [], "before it is known to be an orphan");
-    world
-        .claims
-        .push(ClaimView::orphan(claim.claim, claim.entry, claim.created));
+    world.claims.push(ClaimView::orphan(claim.claim, claim.entry, claim.created));
     let step = world.observe();
-    assert!(
-        matches!(&step.writes[..], [Write::DeleteMachine { .. }]),
-        "{:?}",
-        step.writes
-    );
+    assert!(matches!(&step.writes[..], [Write::DeleteMachine { .. }]), "{:?}", step.writes);
     world.quiesce();
     world.check(1);
-    assert_eq!(
-        (world.deployment.replicas, world.made, world.shrunk.len()),
-        (1, 2, 0)
-    );
+    assert_eq!((world.deployment.replicas, world.made, world.shrunk.len()), (1, 2, 0));
 }
 
 #[test]
@@ -207,9 +180,7 @@ fn an_entry_whose_claim_is_gone_leaves_with_its_replica() {
     world.claim("c0");
     world.operate(1);
     let claim = world.claims.remove(0);
-    world
-        .claims
-        .push(ClaimView::orphan(claim.claim, claim.entry, claim.created));
+    world.claims.push(ClaimView::orphan(claim.claim, claim.entry, claim.created));
     world.quiesce();
     world.check(1);
     assert_eq!(world.deployment.replicas, 1);
@@ -221,19 +192,10 @@ fn when_the_machine_deployment_is_deleted_the_hooks_are_released_after_the_drain
     world.claim("c0");
     world.quiesce();
     world.deployment.deleting = true;
-    world
-        .machines
-        .iter_mut()
-        .for_each(|machine| machine.deleting = true);
+    world.machines.iter_mut().for_each(|machine| machine.deleting = true);
     let step = world.observe();
     assert!(
-        matches!(
-            &step.writes[..],
-            [Write::EndClaim {
-                reason: EndReason::MachineLost,
-                ..
-            }]
-        ),
+        matches!(&step.writes[..], [Write::EndClaim { reason: EndReason::MachineLost, .. }]),
         "{:?}",
         step.writes
     );
@@ -243,10 +205,7 @@ fn when_the_machine_deployment_is_deleted_the_hooks_are_released_after_the_drain
     assert!(matches!(&world.observe().writes[..], [Write::ReleaseHook { .. }]));
     let replicas = world.deployment.replicas;
     world.operate(usize::MAX);
-    assert_eq!(
-        world.deployment.replicas, replicas,
-        "a MachineDeployment that is going was scaled"
-    );
+    assert_eq!(world.deployment.replicas, replicas, "a MachineDeployment that is going was scaled");
 }
 
 // Found by the exploration: only claims that wait for a replica of their own ended with the MachineDeployment.
@@ -256,12 +215,8 @@ fn successors_and_claims_that_would_adopt_end_with_the_machine_deployment() {
     world.claim("c1");
     world.claim_named("c1").replaces = Some("gone".into());
     world.deployment.deleting = true;
-    let ended = |step: &Step| {
-        step.writes
-            .iter()
-            .filter(|write| matches!(write, Write::EndClaim { .. }))
-            .count()
-    };
+    let ended =
+        |step: &Step| step.writes.iter().filter(|write| matches!(write, Write::EndClaim { .. })).count();
     assert_eq!(ended(&world.observe()), 2);
     let claims = world.claims.clone();
     let observed = Observed {

@@ -14,18 +14,7 @@ fn with_claims(floor: i64, names: &[&str]) -> World {
 }
 
 fn raises(step: &Step) -> usize {
-    step.writes
-        .iter()
-        .filter(|write| {
-            matches!(
-                write,
-                Write::UpdateLedger {
-                    replicas: Some(_),
-                    ..
-                }
-            )
-        })
-        .count()
+    step.writes.iter().filter(|write| matches!(write, Write::UpdateLedger { replicas: Some(_), .. })).count()
 }
 
 #[test]
@@ -84,11 +73,7 @@ fn double_bind_a_stale_binding_of_a_machine_that_was_bound_meanwhile_fails() {
 #[test]
 fn adoption_of_existing_nodes_machines_that_were_there_are_left_to_whoever_uses_them() {
     let mut world = World::with_floor(3);
-    let there: Vec<String> = world
-        .machines
-        .iter()
-        .map(|machine| machine.machine.uid.clone())
-        .collect();
+    let there: Vec<String> = world.machines.iter().map(|machine| machine.machine.uid.clone()).collect();
     world.claim("c0");
     world.quiesce();
     assert!(!there.contains(&world.machine_of("c0").machine.uid));
@@ -142,29 +127,16 @@ fn roll_out_the_new_machine_has_a_claim_again() {
         world.drain_all();
         world.operate(usize::MAX);
     }
-    let new = world
-        .machines
-        .iter()
-        .find(|machine| machine.machine_set.as_deref() == Some("set-b"))
-        .unwrap();
-    assert_eq!(
-        new.claim.as_ref().map(|claim| claim.name.as_str()),
-        Some("c0-next")
-    );
-    assert_eq!(
-        (world.deployment.replicas, world.deployment.ledger.to_string()),
-        (1, "c0-next-uid-0".into())
-    );
+    let new = world.machines.iter().find(|machine| machine.machine_set.as_deref() == Some("set-b")).unwrap();
+    assert_eq!(new.claim.as_ref().map(|claim| claim.name.as_str()), Some("c0-next"));
+    assert_eq!((world.deployment.replicas, world.deployment.ledger.to_string()), (1, "c0-next-uid-0".into()));
 }
 
 #[test]
 fn list_fails_as_a_whole_one_machine_that_names_nonsense_stops_nothing() {
     let mut world = with_claims(0, &["c0"]);
     world.make_machine("set-a", 0);
-    world.machines[1].claim = Some(ClaimRef {
-        name: "no such".into(),
-        uid: String::new(),
-    });
+    world.machines[1].claim = Some(ClaimRef { name: "no such".into(), uid: String::new() });
     world.machines[1].machine_set = None;
     world.deployment.replicas = 2;
     world.sets[0].replicas = 2;
@@ -173,9 +145,7 @@ fn list_fails_as_a_whole_one_machine_that_names_nonsense_stops_nothing() {
     world.drain_all();
     let step = world.observe();
     assert!(
-        step.writes
-            .iter()
-            .any(|write| matches!(write, Write::DeleteMachine { .. })),
+        step.writes.iter().any(|write| matches!(write, Write::DeleteMachine { .. })),
         "{:?}",
         step.writes
     );
@@ -200,10 +170,7 @@ fn a_batch_that_fails_for_one_claim_is_made_again_for_the_others() {
 fn duplicates_a_machine_that_carries_the_name_of_a_claim_but_another_uid_is_not_its_machine() {
     let mut world = with_claims(0, &["c0"]);
     world.make_machine("set-a", 0);
-    world.machines[1].claim = Some(ClaimRef {
-        name: "c0".into(),
-        uid: "c0 of another time".into(),
-    });
+    world.machines[1].claim = Some(ClaimRef { name: "c0".into(), uid: "c0 of another time".into() });
     world.machines[1].hooked = true;
     world.delete_claim("c0");
     world.drain_all();
@@ -229,14 +196,7 @@ fn a_scale_down_that_gets_our_machine_between_our_mark_and_our_deletion_is_not_l
     world.machine_of("c0").deleting = true;
     world.quiesce();
     world.check(1);
-    assert_eq!(
-        (
-            world.deployment.replicas,
-            world.machines.len(),
-            world.shrunk.len()
-        ),
-        (1, 1, 0)
-    );
+    assert_eq!((world.deployment.replicas, world.machines.len(), world.shrunk.len()), (1, 1, 0));
 }
 
 // Found by the exploration: Cluster API raises only when the held Machine is gone, and the hook waited until it had raised.
@@ -275,10 +235,7 @@ fn the_number_is_not_lowered_for_a_machine_whose_machine_set_may_not_know_that_i
     (machine.deleting, machine.drain_excluded) = (true, true);
     let step = world.observe();
     assert!(
-        !step
-            .writes
-            .iter()
-            .any(|write| matches!(write, Write::UpdateLedger { .. })),
+        !step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { .. })),
         "{:?}",
         step.writes
     );

@@ -24,12 +24,8 @@ struct Exploration {
 
 /// Looks at every reachable state, at most `limit` of them.
 fn explore(initial: State, limit: usize) -> Explored {
-    let mut exploration = Exploration {
-        seen: HashSet::new(),
-        trail: vec![(0, Action::Plan)],
-        good: HashSet::new(),
-        initial,
-    };
+    let mut exploration =
+        Exploration { seen: HashSet::new(), trail: vec![(0, Action::Plan)], good: HashSet::new(), initial };
     exploration.seen.insert(exploration.initial.fingerprint());
     let mut queue = VecDeque::from([(0, exploration.initial.clone())]);
     let mut transitions = 0;
@@ -47,10 +43,7 @@ fn explore(initial: State, limit: usize) -> Explored {
             }
         }
     }
-    Explored {
-        states: exploration.seen.len(),
-        transitions,
-    }
+    Explored { states: exploration.seen.len(), transitions }
 }
 
 impl Exploration {
@@ -68,13 +61,10 @@ impl Exploration {
                 return Err(format!("it goes round in circles: {state:#?}"));
             }
             path.push(fingerprint);
-            let next = state
-                .round()
-                .map_err(|broken| format!("on the way to the end: {broken}: {state:?}"))?;
+            let next =
+                state.round().map_err(|broken| format!("on the way to the end: {broken}: {state:?}"))?;
             if next == state {
-                state
-                    .check_end()
-                    .map_err(|broken| format!("{broken}: {state:?}"))?;
+                state.check_end().map_err(|broken| format!("{broken}: {state:?}"))?;
                 break;
             }
             state = next;
@@ -93,16 +83,9 @@ impl Exploration {
         let mut state = self.initial.clone();
         let mut story = String::new();
         for action in actions.into_iter().rev() {
-            let plan = if action == Action::Write {
-                state.plan.first().copied()
-            } else {
-                None
-            };
-            let _ = writeln!(
-                story,
-                "{action:?} {}",
-                plan.map(|write| format!("{write:?}")).unwrap_or_default()
-            );
+            let plan = if action == Action::Write { state.plan.first().copied() } else { None };
+            let _ =
+                writeln!(story, "{action:?} {}", plan.map(|write| format!("{write:?}")).unwrap_or_default());
             match state.after(action) {
                 Ok(next) => state = next,
                 Err(broken) => {
@@ -118,10 +101,7 @@ impl Exploration {
 /// Explores all that people may do within their budgets. A search that finds suspiciously few states has not searched.
 fn explore_all(rolling_update: bool, floor: u8, people: People, at_least: usize) {
     let explored = explore(State::new(rolling_update, floor, people), LIMIT);
-    println!(
-        "{people:?}: {} states, {} transitions",
-        explored.states, explored.transitions
-    );
+    println!("{people:?}: {} states, {} transitions", explored.states, explored.transitions);
     assert!(explored.states < LIMIT, "not all states were looked at");
     assert!(explored.states >= at_least, "only {} states", explored.states);
 }
@@ -145,94 +125,32 @@ const NOTHING: People = People {
 
 #[test]
 fn claims_come_and_go() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 2,
-            deletes: 2,
-            ..NOTHING
-        },
-        15_000,
-    );
+    explore_all(true, 1, People { creates: 2, deletes: 2, ..NOTHING }, 15_000);
 }
 
 #[test]
 fn somebody_scales_up_and_down() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            ups: 1,
-            downs: 1,
-            ..NOTHING
-        },
-        20_000,
-    );
+    explore_all(true, 1, People { creates: 1, deletes: 1, ups: 1, downs: 1, ..NOTHING }, 20_000);
 }
 
 #[test]
 fn somebody_scales_down_and_deletes_a_machine() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            downs: 1,
-            kills: 1,
-            ..NOTHING
-        },
-        20_000,
-    );
+    explore_all(true, 1, People { creates: 1, deletes: 1, downs: 1, kills: 1, ..NOTHING }, 20_000);
 }
 
 #[test]
 fn somebody_deletes_a_machine_while_two_claims_come_and_one_goes() {
-    explore_all(
-        false,
-        0,
-        People {
-            creates: 2,
-            deletes: 1,
-            kills: 1,
-            ..NOTHING
-        },
-        20_000,
-    );
+    explore_all(false, 0, People { creates: 2, deletes: 1, kills: 1, ..NOTHING }, 20_000);
 }
 
 #[test]
 fn somebody_pauses() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            pauses: 1,
-            downs: 1,
-            ..NOTHING
-        },
-        10_000,
-    );
+    explore_all(true, 1, People { creates: 1, deletes: 1, pauses: 1, downs: 1, ..NOTHING }, 10_000);
 }
 
 #[test]
 fn revisions_stand_side_by_side() {
-    explore_all(
-        false,
-        1,
-        People {
-            creates: 2,
-            deletes: 2,
-            templates: 1,
-            ..NOTHING
-        },
-        50_000,
-    );
+    explore_all(false, 1, People { creates: 2, deletes: 2, templates: 1, ..NOTHING }, 50_000);
 }
 
 #[test]
@@ -240,122 +158,33 @@ fn revisions_stand_side_by_side_and_somebody_lifts_our_pause() {
     explore_all(
         false,
         1,
-        People {
-            creates: 1,
-            deletes: 1,
-            templates: 1,
-            lifts: 1,
-            kills: 1,
-            ..NOTHING
-        },
+        People { creates: 1, deletes: 1, templates: 1, lifts: 1, kills: 1, ..NOTHING },
         10_000,
     );
 }
 
 #[test]
 fn cluster_api_rolls_out() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            templates: 1,
-            ..NOTHING
-        },
-        40_000,
-    );
+    explore_all(true, 1, People { creates: 1, deletes: 1, templates: 1, ..NOTHING }, 40_000);
 }
 
 #[test]
 fn machines_can_not_be_made_for_a_while() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            blocks: 1,
-            ups: 1,
-            ..NOTHING
-        },
-        1_000,
-    );
-    explore_all(
-        false,
-        1,
-        People {
-            creates: 1,
-            blocks: 1,
-            templates: 1,
-            ..NOTHING
-        },
-        500,
-    );
+    explore_all(true, 1, People { creates: 1, deletes: 1, blocks: 1, ups: 1, ..NOTHING }, 1_000);
+    explore_all(false, 1, People { creates: 1, blocks: 1, templates: 1, ..NOTHING }, 500);
 }
 
 #[test]
 fn machines_are_adopted_and_released() {
-    explore_all(
-        true,
-        1,
-        People {
-            adopts: 1,
-            releases: 1,
-            kills: 1,
-            downs: 1,
-            ..NOTHING
-        },
-        5_000,
-    );
-    explore_all(
-        true,
-        1,
-        People {
-            adopts: 1,
-            releases: 1,
-            templates: 1,
-            ..NOTHING
-        },
-        5_000,
-    );
+    explore_all(true, 1, People { adopts: 1, releases: 1, kills: 1, downs: 1, ..NOTHING }, 5_000);
+    explore_all(true, 1, People { adopts: 1, releases: 1, templates: 1, ..NOTHING }, 5_000);
 }
 
 #[test]
 fn claims_vanish_and_the_machine_deployment_is_deleted() {
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            vanishes: 1,
-            kills: 1,
-            ..NOTHING
-        },
-        1_000,
-    );
-    explore_all(
-        false,
-        1,
-        People {
-            creates: 2,
-            vanishes: 1,
-            ..NOTHING
-        },
-        1_000,
-    );
-    explore_all(
-        true,
-        1,
-        People {
-            creates: 1,
-            deletes: 1,
-            removals: 1,
-            kills: 1,
-            ..NOTHING
-        },
-        5_000,
-    );
+    explore_all(true, 1, People { creates: 1, vanishes: 1, kills: 1, ..NOTHING }, 1_000);
+    explore_all(false, 1, People { creates: 2, vanishes: 1, ..NOTHING }, 1_000);
+    explore_all(true, 1, People { creates: 1, deletes: 1, removals: 1, kills: 1, ..NOTHING }, 5_000);
 }
 
 /// `EXPLORE="floor=1,creates=2,kills=1,templates=1"` looks further: `on_delete=1` for that strategy, `limit=1000000` for a search that
@@ -392,8 +221,5 @@ fn whatever_is_asked_for() {
         }
     }
     let explored = explore(State::new(rolling, floor, people), limit);
-    println!(
-        "{text}: {} states, {} transitions",
-        explored.states, explored.transitions
-    );
+    println!("{text}: {} states, {} transitions", explored.states, explored.transitions);
 }

@@ -95,48 +95,19 @@ pub(super) enum Rest {
 /// A write that was decided and not made yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Planned {
-    Bind {
-        machine: u8,
-        claim: u8,
-    },
-    Record {
-        claim: u8,
-        machine: u8,
-    },
-    End {
-        claim: u8,
-    },
-    Exclude {
-        machine: u8,
-    },
-    Delete {
-        machine: u8,
-    },
-    Ledger {
-        entries: u8,
-        replicas: Option<i8>,
-        end_pause: bool,
-    },
+    Bind { machine: u8, claim: u8 },
+    Record { claim: u8, machine: u8 },
+    End { claim: u8 },
+    Exclude { machine: u8 },
+    Delete { machine: u8 },
+    Ledger { entries: u8, replicas: Option<i8>, end_pause: bool },
     Pause(Note),
-    Mark {
-        machine: u8,
-    },
-    ScaleSet {
-        set: u8,
-        replicas: i8,
-    },
-    Succeed {
-        claim: u8,
-    },
-    Forget {
-        machine: u8,
-    },
-    Release {
-        machine: u8,
-    },
-    Finish {
-        claim: u8,
-    },
+    Mark { machine: u8 },
+    ScaleSet { set: u8, replicas: i8 },
+    Succeed { claim: u8 },
+    Forget { machine: u8 },
+    Release { machine: u8 },
+    Finish { claim: u8 },
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -229,13 +200,7 @@ impl State {
             blocked: false,
             slow: people.blocks > 0,
             fresh: true,
-            sets: vec![Set {
-                replicas,
-                status: replicas,
-                observed: true,
-                fresh: true,
-                gone: false,
-            }],
+            sets: vec![Set { replicas, status: replicas, observed: true, fresh: true, gone: false }],
             machines: vec![machine; usize::from(floor)],
             claims: vec![],
             rest: Rest::Not,
@@ -256,10 +221,7 @@ impl State {
         self.claim_actions(&mut actions);
         self.capi_actions(&mut actions);
         self.person_actions(&mut actions);
-        actions
-            .into_iter()
-            .map(|action| (action, self.after(action)))
-            .collect()
+        actions.into_iter().map(|action| (action, self.after(action))).collect()
     }
 
     pub(super) fn after(&self, action: Action) -> Result<Self, String> {
@@ -304,27 +266,14 @@ impl State {
     /// What must hold in every state.
     fn check(&self) -> Result<(), String> {
         for claim in 0..u8::try_from(self.claims.len()).unwrap() {
-            if self
-                .machines
-                .iter()
-                .filter(|machine| machine.claim == Some(claim))
-                .count()
-                > 1
-            {
+            if self.machines.iter().filter(|machine| machine.claim == Some(claim)).count() > 1 {
                 return Err("one claim has two Machines".into());
             }
         }
         // A released claim that only has to be finished still names the Machine that it left behind.
         let holding = |claim: &&Claim| claim.exists && !(claim.keeps && claim.deleting && !claim.counted);
         for machine in 0..u8::try_from(self.machines.len()).unwrap() {
-            if self
-                .claims
-                .iter()
-                .filter(holding)
-                .filter(|claim| claim.machine == Some(machine))
-                .count()
-                > 1
-            {
+            if self.claims.iter().filter(holding).filter(|claim| claim.machine == Some(machine)).count() > 1 {
                 return Err("two claims have one Machine".into());
             }
         }
@@ -350,16 +299,8 @@ impl State {
         };
         let claims = order(&self.claims, held, |index, claim| {
             let index = u8::try_from(index).unwrap();
-            let machine = self.machine_of(index).map(|machine| Machine {
-                claim: None,
-                ..*machine
-            });
-            let bare = Claim {
-                machine: None,
-                adopts: None,
-                replaces: None,
-                ..*claim
-            };
+            let machine = self.machine_of(index).map(|machine| Machine { claim: None, ..*machine });
+            let bare = Claim { machine: None, adopts: None, replaces: None, ..*claim };
             let named = self.note.is_some_and(|note| note.claim == index);
             (
                 bare,
@@ -440,9 +381,7 @@ fn order<T, K: Ord>(
     stays: impl Fn(usize, &T) -> bool,
     key: impl Fn(usize, &T) -> K,
 ) -> Vec<usize> {
-    let mut kept: Vec<usize> = (0..all.len())
-        .filter(|index| stays(*index, &all[*index]))
-        .collect();
+    let mut kept: Vec<usize> = (0..all.len()).filter(|index| stays(*index, &all[*index])).collect();
     kept.sort_by_cached_key(|index| key(*index, &all[*index]));
     kept
 }

@@ -44,29 +44,16 @@ fn the_pause_goes_step_by_step_and_each_waits_for_cluster_api() {
         matches!(&writes(&mut world)[..], [Write::ScaleMachineSet { name, replicas: 1, .. }] if name == "set-b")
     );
     world.operate(usize::MAX);
-    assert_eq!(
-        writes(&mut world),
-        [],
-        "before the MachineSet has taken the Machine"
-    );
+    assert_eq!(writes(&mut world), [], "before the MachineSet has taken the Machine");
     world.reconcile_set(false);
-    let [
-        Write::UpdateLedger {
-            ledger,
-            replicas: Some(2),
-            end_pause: true,
-            ..
-        },
-    ] = &writes(&mut world)[..]
+    let [Write::UpdateLedger { ledger, replicas: Some(2), end_pause: true, .. }] = &writes(&mut world)[..]
     else {
         panic!("{:?}", writes(&mut world))
     };
     assert_eq!(ledger.to_string(), "c1-uid-000000");
     world.operate(usize::MAX);
     assert!(
-        !writes(&mut world)
-            .iter()
-            .any(|write| matches!(write, Write::ReleaseHook { .. })),
+        !writes(&mut world).iter().any(|write| matches!(write, Write::ReleaseHook { .. })),
         "before the number has settled"
     );
     world.reconcile_deployment();
@@ -84,30 +71,17 @@ fn the_pause_goes_step_by_step_and_each_waits_for_cluster_api() {
 #[test]
 fn a_pause_is_gone_through_to_its_end_by_an_operator_that_crashes_after_each_write() {
     let mut world = mixed();
-    let (going, staying) = (
-        world.machine_of("c0").machine.uid.clone(),
-        world.machine_of("c1").machine.uid.clone(),
-    );
+    let (going, staying) =
+        (world.machine_of("c0").machine.uid.clone(), world.machine_of("c1").machine.uid.clone());
     for _ in 0..30 {
         world.at_rest_since = None;
         world.operate(1);
         world.reconcile_all();
     }
     world.check(1);
-    let left: Vec<&str> = world
-        .machines
-        .iter()
-        .map(|machine| machine.machine.uid.as_str())
-        .collect();
-    assert!(
-        left.contains(&staying.as_str()) && !left.contains(&going.as_str()),
-        "{left:?}"
-    );
-    assert_eq!(
-        (world.made, world.shrunk.len()),
-        (3, 1),
-        "another Machine was taken, or one made again"
-    );
+    let left: Vec<&str> = world.machines.iter().map(|machine| machine.machine.uid.as_str()).collect();
+    assert!(left.contains(&staying.as_str()) && !left.contains(&going.as_str()), "{left:?}");
+    assert_eq!((world.made, world.shrunk.len()), (3, 1), "another Machine was taken, or one made again");
     assert!(world.deployment.own_pause.is_none());
 }
 
@@ -116,14 +90,7 @@ fn when_a_person_lifts_our_pause_only_the_note_is_removed_and_it_begins_anew() {
     let mut world = mixed();
     world.operate(usize::MAX);
     world.deployment.own_pause.as_mut().unwrap().lifted = true;
-    let [
-        Write::UpdateLedger {
-            ledger,
-            replicas: None,
-            end_pause: true,
-            ..
-        },
-    ] = &writes(&mut world)[..]
+    let [Write::UpdateLedger { ledger, replicas: None, end_pause: true, .. }] = &writes(&mut world)[..]
     else {
         panic!("{:?}", writes(&mut world))
     };
@@ -158,14 +125,7 @@ fn a_target_that_is_no_longer_one_less_is_not_gone_to() {
     world.sets[0].replicas = 0;
     world.sets[1].replicas = 3;
     world.reconcile_deployment();
-    let [
-        Write::UpdateLedger {
-            ledger,
-            replicas: None,
-            end_pause: true,
-            ..
-        },
-    ] = &writes(&mut world)[..]
+    let [Write::UpdateLedger { ledger, replicas: None, end_pause: true, .. }] = &writes(&mut world)[..]
     else {
         panic!("{:?}", writes(&mut world))
     };
@@ -186,14 +146,7 @@ fn when_the_machine_set_takes_another_that_somebody_deleted_that_one_is_given_ba
     world.drain_all();
     world.reconcile_set(false);
     assert!(!world.machine_of("c0").deleting);
-    let [
-        Write::UpdateLedger {
-            ledger,
-            replicas: Some(2),
-            end_pause: true,
-            ..
-        },
-    ] = &writes(&mut world)[..]
+    let [Write::UpdateLedger { ledger, replicas: Some(2), end_pause: true, .. }] = &writes(&mut world)[..]
     else {
         panic!("{:?}", writes(&mut world))
     };
@@ -209,19 +162,12 @@ fn under_the_pause_a_machine_that_somebody_deletes_must_be_known_to_be_going_bef
     world.machine_of("c0").deleting = true;
     assert_eq!(writes(&mut world), []);
     world.machine_of("c0").acknowledged = true;
-    assert!(matches!(
-        &writes(&mut world)[..],
-        [Write::ScaleMachineSet { replicas: 1, .. }]
-    ));
+    assert!(matches!(&writes(&mut world)[..], [Write::ScaleMachineSet { replicas: 1, .. }]));
 }
 
 #[test]
 fn no_pause_begins_in_a_machine_set_from_which_another_machine_is_going() {
     let mut world = mixed();
     world.machine_of("c1").deleting = true;
-    assert!(
-        !writes(&mut world)
-            .iter()
-            .any(|write| matches!(write, Write::Pause { .. }))
-    );
+    assert!(!writes(&mut world).iter().any(|write| matches!(write, Write::Pause { .. })));
 }

@@ -18,11 +18,7 @@ fn rolling() -> World {
 }
 
 fn created(world: &World) -> usize {
-    world
-        .claims
-        .iter()
-        .filter(|claim| claim.replaces.is_some())
-        .count()
+    world.claims.iter().filter(|claim| claim.replaces.is_some()).count()
 }
 
 #[test]
@@ -36,15 +32,7 @@ fn a_successor_is_made_once_and_takes_the_place_in_one_patch_that_keeps_the_numb
     );
     world.operate(usize::MAX);
     let step = world.observe();
-    let [
-        Write::UpdateLedger {
-            ledger,
-            replicas: None,
-            end_pause: false,
-            ..
-        },
-    ] = &step.writes[..]
-    else {
+    let [Write::UpdateLedger { ledger, replicas: None, end_pause: false, .. }] = &step.writes[..] else {
         panic!("{:?}", step.writes)
     };
     assert_eq!(ledger.to_string(), "c0-next-uid-0");
@@ -78,10 +66,7 @@ fn the_old_claim_ends_as_replaced_and_only_after_its_successor_has_its_place() {
     for _ in 0..2 {
         let step = world.observe();
         assert!(
-            !step
-                .writes
-                .iter()
-                .any(|write| matches!(write, Write::EndClaim { .. })),
+            !step.writes.iter().any(|write| matches!(write, Write::EndClaim { .. })),
             "{:?}",
             step.writes
         );
@@ -116,10 +101,7 @@ fn when_the_claim_is_deleted_in_the_middle_its_successor_ends_too() {
         step.writes
     );
     assert!(
-        !step
-            .writes
-            .iter()
-            .any(|write| matches!(write, Write::UpdateLedger { .. })),
+        !step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { .. })),
         "{:?}",
         step.writes
     );
@@ -133,11 +115,7 @@ fn when_the_roll_out_begins_after_our_deletion_the_hook_is_released_and_the_entr
     world.machine_of("c0").drain_excluded = true;
     world.machine_of("c0").acknowledged = true;
     let step = world.observe();
-    assert!(
-        matches!(&step.writes[..], [Write::ReleaseHook { .. }]),
-        "{:?}",
-        step.writes
-    );
+    assert!(matches!(&step.writes[..], [Write::ReleaseHook { .. }]), "{:?}", step.writes);
     assert_eq!((world.deployment.replicas, world.deployment.ledger.len()), (2, 1));
 }
 
@@ -157,11 +135,7 @@ fn a_roll_out_whose_machine_set_is_still_empty_is_one_and_no_hook_waits_for_its_
     let machine = world.machine_of("c0");
     (machine.deleting, machine.acknowledged, machine.drain_excluded) = (true, true, true);
     let step = world.observe();
-    assert!(
-        matches!(&step.writes[..], [Write::ReleaseHook { .. }]),
-        "{:?}",
-        step.writes
-    );
+    assert!(matches!(&step.writes[..], [Write::ReleaseHook { .. }]), "{:?}", step.writes);
 }
 
 #[test]
@@ -171,10 +145,7 @@ fn a_template_that_goes_back_to_an_older_revision_makes_that_the_newest() {
     world.sets[0].revision = 3;
     let step = world.observe();
     assert!(
-        !step
-            .writes
-            .iter()
-            .any(|write| matches!(write, Write::CreateSuccessor { .. })),
+        !step.writes.iter().any(|write| matches!(write, Write::CreateSuccessor { .. })),
         "{:?}",
         step.writes
     );

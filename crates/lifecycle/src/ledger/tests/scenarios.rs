@@ -53,10 +53,7 @@ fn a_raise_is_at_most_fifty_until_its_machines_are_there() {
     world.operate(1);
     assert_eq!(world.deployment.replicas, 50);
     world.operate(1);
-    assert_eq!(
-        world.deployment.replicas, 50,
-        "raised again though no Machine was made"
-    );
+    assert_eq!(world.deployment.replicas, 50, "raised again though no Machine was made");
     world.quiesce();
     world.check(0);
     assert_eq!(world.deployment.replicas, 120);
@@ -65,32 +62,18 @@ fn a_raise_is_at_most_fifty_until_its_machines_are_there() {
 #[test]
 fn exactly_the_machines_of_deleted_claims_go_though_they_are_neither_newest_nor_oldest() {
     let mut world = with_claims(2, 6);
-    let going: Vec<String> = ["c1", "c3", "c4"]
-        .iter()
-        .map(|claim| machine_of(&mut world, claim))
-        .collect();
-    let staying: Vec<String> = ["c0", "c2", "c5"]
-        .iter()
-        .map(|claim| machine_of(&mut world, claim))
-        .collect();
+    let going: Vec<String> = ["c1", "c3", "c4"].iter().map(|claim| machine_of(&mut world, claim)).collect();
+    let staying: Vec<String> = ["c0", "c2", "c5"].iter().map(|claim| machine_of(&mut world, claim)).collect();
     for claim in ["c1", "c3", "c4"] {
         world.delete_claim(claim);
     }
     world.quiesce();
     world.check(2);
-    let names: Vec<String> = world
-        .machines
-        .iter()
-        .map(|machine| machine.machine.name.to_string())
-        .collect();
+    let names: Vec<String> = world.machines.iter().map(|machine| machine.machine.name.to_string()).collect();
     assert!(
         going.iter().all(|name| !names.contains(name)) && staying.iter().all(|name| names.contains(name))
     );
-    assert!(
-        world.shrunk.is_empty(),
-        "Cluster API chose a victim itself: {:?}",
-        world.shrunk
-    );
+    assert!(world.shrunk.is_empty(), "Cluster API chose a victim itself: {:?}", world.shrunk);
     assert_eq!(world.made, 8, "a Machine was made again");
 }
 
@@ -125,16 +108,10 @@ fn the_hook_stays_until_the_lower_number_has_settled() {
     world.operate(usize::MAX);
     assert_eq!(world.deployment.replicas, 0);
     world.operate(usize::MAX);
-    assert!(
-        world.machines[0].hooked,
-        "released though the MachineSet still wants a replica"
-    );
+    assert!(world.machines[0].hooked, "released though the MachineSet still wants a replica");
     world.reconcile_deployment();
     world.operate(usize::MAX);
-    assert!(
-        world.machines[0].hooked,
-        "released though the MachineSet has not answered"
-    );
+    assert!(world.machines[0].hooked, "released though the MachineSet has not answered");
     world.reconcile_set(false);
     world.operate(usize::MAX);
     assert!(!world.machines[0].hooked);
@@ -158,11 +135,7 @@ fn a_claim_that_never_entered_is_finished_at_once() {
     world.claim("c0");
     world.delete_claim("c0");
     let step = world.observe();
-    assert!(
-        matches!(&step.writes[..], [Write::FinishClaim { .. }]),
-        "{:?}",
-        step.writes
-    );
+    assert!(matches!(&step.writes[..], [Write::FinishClaim { .. }]), "{:?}", step.writes);
 }
 
 #[test]
@@ -231,11 +204,7 @@ fn a_living_claim_gets_the_machine_before_an_ending_one() {
     world.delete_claim("c0");
     world.make_machine("set-a", 0);
     let step = world.observe();
-    assert!(
-        matches!(&step.writes[0], Write::Bind { claim, .. } if claim.name == "c1"),
-        "{:?}",
-        step.writes
-    );
+    assert!(matches!(&step.writes[0], Write::Bind { claim, .. } if claim.name == "c1"), "{:?}", step.writes);
 }
 
 #[test]
@@ -246,13 +215,7 @@ fn claims_beyond_the_maximum_size_end_for_lack_of_capacity() {
     let step = world.observe();
     let expected = ["c1", "c2"].map(|name| (name.to_owned(), EndReason::InsufficientCapacity));
     assert_eq!(ended(&step), expected);
-    assert!(step.writes.iter().any(|write| matches!(
-        write,
-        Write::UpdateLedger {
-            replicas: Some(2),
-            ..
-        }
-    )));
+    assert!(step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { replicas: Some(2), .. })));
 }
 
 // Public report kubernetes/autoscaler#9345: a paused MachineDeployment was scaled.
@@ -273,14 +236,9 @@ fn nothing_is_written_to_a_paused_machine_deployment() {
 fn claims_of_an_unavailable_machine_deployment_end_and_bound_ones_stay() {
     let mut world = with_claims(0, 1);
     world.claim("c1");
-    world.deployment.unavailable = Some(UnavailableReason {
-        code: ReasonCode::Excluded,
-        message: "excluded by its annotation".into(),
-    });
-    assert_eq!(
-        ended(&world.observe()),
-        [("c1".to_owned(), EndReason::InsufficientCapacity)]
-    );
+    world.deployment.unavailable =
+        Some(UnavailableReason { code: ReasonCode::Excluded, message: "excluded by its annotation".into() });
+    assert_eq!(ended(&world.observe()), [("c1".to_owned(), EndReason::InsufficientCapacity)]);
 }
 
 // Public report openshift/hypershift#2106: another controller sets the replicas.
@@ -298,10 +256,7 @@ fn when_somebody_lowers_below_our_claims_the_newest_unbound_one_ends_and_nothing
     assert!(step.scaled_by_others);
     assert_eq!(ended(&step), [("c3".to_owned(), EndReason::ScaledByOthers)]);
     assert!(
-        !step
-            .writes
-            .iter()
-            .any(|write| matches!(write, Write::UpdateLedger { .. })),
+        !step.writes.iter().any(|write| matches!(write, Write::UpdateLedger { .. })),
         "{:?}",
         step.writes
     );
@@ -311,16 +266,9 @@ fn when_somebody_lowers_below_our_claims_the_newest_unbound_one_ends_and_nothing
 fn a_machine_that_somebody_deletes_is_not_remade_and_its_claim_ends_as_lost() {
     let mut world = with_claims(1, 2);
     let victim = machine_of(&mut world, "c0");
-    world
-        .machines
-        .iter_mut()
-        .find(|machine| machine.machine.name.to_string() == victim)
-        .unwrap()
-        .deleting = true;
-    assert_eq!(
-        ended(&world.observe()),
-        [("c0".to_owned(), EndReason::MachineLost)]
-    );
+    world.machines.iter_mut().find(|machine| machine.machine.name.to_string() == victim).unwrap().deleting =
+        true;
+    assert_eq!(ended(&world.observe()), [("c0".to_owned(), EndReason::MachineLost)]);
     world.quiesce();
     world.check(1);
     assert_eq!(world.made, 3, "the lost Machine was made again");
@@ -334,37 +282,18 @@ fn when_somebody_scales_down_and_takes_our_machine_the_number_is_not_lowered_aga
     for machine in &mut world.machines {
         machine.machine.name.name = format!(
             "{}-{}",
-            if machine.machine.name.to_string() == ours {
-                "a"
-            } else {
-                "z"
-            },
+            if machine.machine.name.to_string() == ours { "a" } else { "z" },
             machine.machine.name.name
         );
     }
-    world.claims[0].machine = Some(
-        world
-            .machines
-            .iter()
-            .find(|machine| machine.claim.is_some())
-            .unwrap()
-            .machine
-            .name
-            .clone(),
-    );
+    world.claims[0].machine =
+        Some(world.machines.iter().find(|machine| machine.claim.is_some()).unwrap().machine.name.clone());
     world.scale(2);
     world.reconcile_deployment();
     world.reconcile_set(false);
     assert_eq!(world.shrunk.len(), 1);
     world.quiesce();
-    assert_eq!(
-        (
-            world.deployment.replicas,
-            world.machines.len(),
-            world.claims.len()
-        ),
-        (2, 2, 0)
-    );
+    assert_eq!((world.deployment.replicas, world.machines.len(), world.claims.len()), (2, 2, 0));
     world.check(2);
 }
 
@@ -412,17 +341,8 @@ fn with_two_revisions_under_on_delete_only_machines_of_the_older_one_are_given_b
     world.delete_claim("c1");
     world.drain_all();
     let step = world.observe();
-    let deleted: Vec<_> = step
-        .writes
-        .iter()
-        .filter(|write| matches!(write, Write::DeleteMachine { .. }))
-        .collect();
+    let deleted: Vec<_> =
+        step.writes.iter().filter(|write| matches!(write, Write::DeleteMachine { .. })).collect();
     assert_eq!(deleted.len(), 1);
-    assert_eq!(
-        step.waiting
-            .iter()
-            .map(|waiting| waiting.claim.name.as_str())
-            .collect::<Vec<_>>(),
-        ["c1"]
-    );
+    assert_eq!(step.waiting.iter().map(|waiting| waiting.claim.name.as_str()).collect::<Vec<_>>(), ["c1"]);
 }

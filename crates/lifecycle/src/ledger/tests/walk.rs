@@ -37,21 +37,9 @@ fn walk(seed: u64) {
     }
     world.quiesce();
     world.check(floor);
-    assert!(
-        world.shrunk.is_empty(),
-        "seed {seed}: Cluster API chose a victim itself: {:?}",
-        world.shrunk
-    );
-    let old = world
-        .machines
-        .iter()
-        .filter(|machine| machine.created < super::at(-1_000))
-        .count();
-    assert_eq!(
-        i64::try_from(old).unwrap(),
-        floor,
-        "seed {seed}: a Machine that is not ours was lost"
-    );
+    assert!(world.shrunk.is_empty(), "seed {seed}: Cluster API chose a victim itself: {:?}", world.shrunk);
+    let old = world.machines.iter().filter(|machine| machine.created < super::at(-1_000)).count();
+    assert_eq!(i64::try_from(old).unwrap(), floor, "seed {seed}: a Machine that is not ours was lost");
 }
 
 #[test]

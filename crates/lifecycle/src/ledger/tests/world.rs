@@ -87,10 +87,7 @@ impl World {
         let uid = format!("{name}-uid-000000000000");
         self.claims.push(ClaimView {
             entry: Entry::of_uid(&uid),
-            claim: ClaimRef {
-                name: name.to_owned(),
-                uid,
-            },
+            claim: ClaimRef { name: name.to_owned(), uid },
             created: at(self.now),
             deleting: false,
             machine: None,
@@ -103,10 +100,7 @@ impl World {
     }
 
     pub(super) fn claim_named(&mut self, name: &str) -> &mut ClaimView {
-        self.claims
-            .iter_mut()
-            .find(|claim| claim.claim.name == name)
-            .unwrap()
+        self.claims.iter_mut().find(|claim| claim.claim.name == name).unwrap()
     }
 
     pub(super) fn machine_of(&mut self, claim: &str) -> &mut MachineView {
@@ -153,11 +147,7 @@ impl World {
             at_rest_since: self.at_rest_since,
         };
         let at_rest = observed.at_rest();
-        self.at_rest_since = if at_rest {
-            self.at_rest_since.or(Some(at(self.now)))
-        } else {
-            None
-        };
+        self.at_rest_since = if at_rest { self.at_rest_since.or(Some(at(self.now))) } else { None };
         observed.at_rest_since = self.at_rest_since;
         step(&observed)
     }
@@ -175,11 +165,7 @@ impl World {
     }
 
     fn machine(&mut self, machine: &MachineRef, same_version: bool) -> Result<&mut MachineView, ()> {
-        let found = self
-            .machines
-            .iter_mut()
-            .find(|found| found.machine.uid == machine.uid)
-            .ok_or(())?;
+        let found = self.machines.iter_mut().find(|found| found.machine.uid == machine.uid).ok_or(())?;
         if same_version && found.machine.resource_version != machine.resource_version {
             return Err(());
         }
@@ -187,10 +173,7 @@ impl World {
     }
 
     fn claim_mut(&mut self, claim: &ClaimRef) -> Result<&mut ClaimView, ()> {
-        self.claims
-            .iter_mut()
-            .find(|found| found.claim == *claim)
-            .ok_or(())
+        self.claims.iter_mut().find(|found| found.claim == *claim).ok_or(())
     }
 
     pub(super) fn write(&mut self, write: Write) -> Result<(), ()> {
@@ -210,12 +193,7 @@ impl World {
                 machine.machine.resource_version = version;
             }
             Write::DeleteMachine { machine } => self.machine(&machine, false)?.deleting = true,
-            Write::UpdateLedger {
-                resource_version,
-                ledger,
-                replicas,
-                end_pause,
-            } => {
+            Write::UpdateLedger { resource_version, ledger, replicas, end_pause } => {
                 if resource_version != self.deployment.resource_version {
                     return Err(());
                 }
@@ -234,10 +212,7 @@ impl World {
                 machine.hooked = false;
                 machine.machine.resource_version = version;
             }
-            Write::Pause {
-                resource_version,
-                pause,
-            } => {
+            Write::Pause { resource_version, pause } => {
                 if resource_version != self.deployment.resource_version {
                     return Err(());
                 }
@@ -249,11 +224,7 @@ impl World {
                 machine.marked = true;
                 machine.machine.resource_version = version;
             }
-            Write::ScaleMachineSet {
-                name,
-                replicas,
-                resource_version,
-            } => {
+            Write::ScaleMachineSet { name, replicas, resource_version } => {
                 let set = self.sets.iter_mut().find(|set| set.name == name).ok_or(())?;
                 if set.resource_version != resource_version {
                     return Err(());
@@ -295,12 +266,7 @@ impl World {
     /// The MachineDeployment controller, for the first MachineSet. It raises only as far as there is room beside the Machines that are
     /// still there: one more than the number under `RollingUpdate`, none under `OnDelete`.
     pub(super) fn reconcile_deployment(&mut self) {
-        if self
-            .deployment
-            .own_pause
-            .as_ref()
-            .is_some_and(|pause| !pause.lifted)
-        {
+        if self.deployment.own_pause.as_ref().is_some_and(|pause| !pause.lifted) {
             self.deployment.pause_acknowledged = true;
             return;
         }
@@ -339,27 +305,18 @@ impl World {
                 let known = machine.deleting && (machine.acknowledged || !lagging);
                 (!known, !machine.marked, machine.machine.name.clone())
             });
-            for victim in order
-                .into_iter()
-                .take(usize::try_from((-missing).max(0)).unwrap())
-            {
+            for victim in order.into_iter().take(usize::try_from((-missing).max(0)).unwrap()) {
                 if !self.machines[victim].deleting {
                     let machine = &self.machines[victim];
                     let held = machine.claim.as_ref().is_some_and(|owner| {
-                        self.claims
-                            .iter()
-                            .any(|claim| claim.claim == *owner && !claim.deleting)
+                        self.claims.iter().any(|claim| claim.claim == *owner && !claim.deleting)
                     });
                     let name = machine.machine.name.to_string();
                     self.machines[victim].deleting = true;
                     self.shrunk.push((name, held));
                 }
             }
-            let count = self
-                .machines
-                .iter()
-                .filter(|m| m.machine_set.as_ref() == Some(&set.name))
-                .count();
+            let count = self.machines.iter().filter(|m| m.machine_set.as_ref() == Some(&set.name)).count();
             self.sets[index].status_replicas = i64::try_from(count).unwrap();
             self.sets[index].observed = true;
         }
@@ -370,8 +327,7 @@ impl World {
         for machine in self.machines.iter_mut().filter(|machine| machine.deleting) {
             machine.acknowledged = true;
         }
-        self.machines
-            .retain(|machine| !machine.deleting || machine.hooked);
+        self.machines.retain(|machine| !machine.deleting || machine.hooked);
     }
 
     pub(super) fn reconcile_all(&mut self) {
@@ -397,10 +353,7 @@ impl World {
                 return;
             }
         }
-        panic!(
-            "no end state: {:?}\n{:?}\n{:?}",
-            self.deployment, self.machines, self.claims
-        );
+        panic!("no end state: {:?}\n{:?}\n{:?}", self.deployment, self.machines, self.claims);
     }
 
     /// Section 10's invariants, for this one MachineDeployment at rest, with that floor.
@@ -414,29 +367,15 @@ impl World {
             "entries and claims differ"
         );
         for claim in &self.claims {
-            assert!(
-                self.deployment.ledger.contains(&claim.entry),
-                "claim without entry"
-            );
-            let machines: Vec<_> = self
-                .machines
-                .iter()
-                .filter(|machine| machine.claim.as_ref() == Some(&claim.claim))
-                .collect();
-            assert_eq!(
-                machines.len(),
-                1,
-                "claim {} has not exactly one Machine",
-                claim.claim.name
-            );
+            assert!(self.deployment.ledger.contains(&claim.entry), "claim without entry");
+            let machines: Vec<_> =
+                self.machines.iter().filter(|machine| machine.claim.as_ref() == Some(&claim.claim)).collect();
+            assert_eq!(machines.len(), 1, "claim {} has not exactly one Machine", claim.claim.name);
             assert_eq!(claim.machine.as_ref(), Some(&machines[0].machine.name));
             assert!(machines[0].hooked, "a Machine of ours without hook");
         }
         for machine in self.machines.iter().filter(|machine| machine.claim.is_none()) {
-            assert!(
-                !machine.hooked && !machine.drain_excluded,
-                "a mark without reason"
-            );
+            assert!(!machine.hooked && !machine.drain_excluded, "a mark without reason");
         }
     }
 }

@@ -35,10 +35,7 @@ impl Server {
 
     fn holder(&self) -> String {
         let lease = self.lease.lock().clone().unwrap_or_default();
-        lease["spec"]["holderIdentity"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
     }
 
     fn answer(&self, method: &Method, body: &Value) -> (u16, Value) {
@@ -56,11 +53,7 @@ impl Server {
                 if lease["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
                     return failure(409, "Conflict");
                 }
-                let version: u64 = lease["metadata"]["resourceVersion"]
-                    .as_str()
-                    .unwrap()
-                    .parse()
-                    .unwrap();
+                let version: u64 = lease["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                 lease["metadata"]["resourceVersion"] = json!((version + 1).to_string());
                 lease["spec"] = body["spec"].clone();
                 (200, lease.clone())
@@ -96,9 +89,7 @@ impl Service<Request<Body>> for Server {
             let body = body.collect_bytes().await?;
             let body = serde_json::from_slice(&body).unwrap_or_default();
             let (code, answer) = server.answer(&head.method, &body);
-            let response = Response::builder()
-                .status(code)
-                .header("content-type", "application/json");
+            let response = Response::builder().status(code).header("content-type", "application/json");
             Ok(response.body(Body::from(answer.to_string().into_bytes()))?)
         }
         .boxed()
@@ -135,13 +126,7 @@ fn stand(server: &Server, identity: &str) -> Standing {
 }
 
 async fn until_leading(standing: &mut Standing) {
-    timeout(
-        Duration::from_mins(1),
-        standing.leading.wait_for(|leading| *leading),
-    )
-    .await
-    .unwrap()
-    .unwrap();
+    timeout(Duration::from_mins(1), standing.leading.wait_for(|leading| *leading)).await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -160,15 +145,9 @@ async fn the_second_stands_by_until_the_first_gives_the_lease_back() {
     let given_back = Instant::now();
     until_leading(&mut second).await;
     assert_eq!(server.holder(), "second");
-    assert!(
-        given_back.elapsed() < TIMING.lease,
-        "it need not wait for the Lease to run out"
-    );
+    assert!(given_back.elapsed() < TIMING.lease, "it need not wait for the Lease to run out");
     let spec = server.lease.lock().clone().unwrap()["spec"].clone();
-    assert_eq!(
-        (&spec["leaseTransitions"], &spec["leaseDurationSeconds"]),
-        (&json!(1), &json!(5))
-    );
+    assert_eq!((&spec["leaseTransitions"], &spec["leaseDurationSeconds"]), (&json!(1), &json!(5)));
 }
 
 #[tokio::test]
@@ -177,19 +156,10 @@ async fn a_leader_that_is_cut_off_stops_leading_before_another_begins() {
     let mut first = stand(&server, "first");
     until_leading(&mut first).await;
     // The second talks to the same Lease, and is not cut off.
-    let mut second = stand(
-        &Server {
-            lease: server.lease.clone(),
-            away: Arc::default(),
-        },
-        "second",
-    );
+    let mut second = stand(&Server { lease: server.lease.clone(), away: Arc::default() }, "second");
     sleep(Duration::from_millis(200)).await;
     server.away.store(true, Ordering::SeqCst);
-    let lost = timeout(Duration::from_mins(1), first.task)
-        .await
-        .unwrap()
-        .unwrap();
+    let lost = timeout(Duration::from_mins(1), first.task).await.unwrap().unwrap();
     assert!(matches!(lost, Err(LeadershipLost::NotRenewed { .. })), "{lost:?}");
     assert!(!*first.leading.borrow());
     assert_eq!(*first.until.borrow(), None);
@@ -208,15 +178,9 @@ async fn a_leader_whose_lease_was_taken_away_ends_and_names_the_other() {
         lease["spec"]["holderIdentity"] = json!("intruder");
         lease["metadata"]["resourceVersion"] = json!("1000");
     }
-    let lost = timeout(Duration::from_mins(1), first.task)
-        .await
-        .unwrap()
-        .unwrap();
+    let lost = timeout(Duration::from_mins(1), first.task).await.unwrap().unwrap();
     let lost = lost.unwrap_err().to_string();
-    assert!(
-        lost.contains("kube-system/karpenter-capi-c1") && lost.contains("intruder"),
-        "{lost}"
-    );
+    assert!(lost.contains("kube-system/karpenter-capi-c1") && lost.contains("intruder"), "{lost}");
     assert!(!*first.leading.borrow());
     assert_eq!(server.holder(), "intruder", "it is not taken back");
 }
@@ -236,19 +200,10 @@ fn a_lease_is_read_as_it_was_written() {
         transitions: 3,
     };
     let object = LeaseObject {
-        metadata: kube::core::ObjectMeta {
-            resource_version: Some("12".into()),
-            ..Default::default()
-        },
+        metadata: kube::core::ObjectMeta { resource_version: Some("12".into()), ..Default::default() },
         spec: Some(spec(&record)),
     };
     let text = serde_json::to_string(&object).unwrap();
     let lease = read(serde_json::from_str(&text).unwrap());
-    assert_eq!(
-        lease,
-        Lease {
-            version: "12".into(),
-            record
-        }
-    );
+    assert_eq!(lease, Lease { version: "12".into(), record });
 }

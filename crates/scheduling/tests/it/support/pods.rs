@@ -10,10 +10,8 @@ pub(crate) struct PodOf(pub(crate) Value);
 
 /// A pending pod of namespace `default` with one container.
 pub(crate) fn pod(name: &str, requests: &str) -> PodOf {
-    let requests: BTreeMap<&str, &str> = requests
-        .split_whitespace()
-        .map(|pair| pair.split_once('=').unwrap())
-        .collect();
+    let requests: BTreeMap<&str, &str> =
+        requests.split_whitespace().map(|pair| pair.split_once('=').unwrap()).collect();
     PodOf(json!({
         "metadata": {"name": name, "namespace": "default", "labels": {}},
         "spec": {"nodeSelector": {}, "tolerations": [], "affinity": {},
@@ -39,10 +37,7 @@ impl PodOf {
             Some((key, value)) => json!({"key": key, "value": value}),
             None => json!({"key": text, "operator": "Exists"}),
         };
-        self.0["spec"]["tolerations"]
-            .as_array_mut()
-            .unwrap()
-            .push(toleration);
+        self.0["spec"]["tolerations"].as_array_mut().unwrap().push(toleration);
         self
     }
 

@@ -20,30 +20,21 @@ pub(crate) fn pool(name: &str) -> Pool {
             "startupTaints": [], "nodeClassRef": {"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass",
             "name": "default"}}}}
     });
-    Pool {
-        manifest,
-        usage: Resources::ZERO,
-        node_count: 0,
-        not_ready: None,
-    }
+    Pool { manifest, usage: Resources::ZERO, node_count: 0, not_ready: None }
 }
 
 impl Pool {
     fn list(&mut self, field: &str) -> &mut Vec<Value> {
-        self.manifest["spec"]["template"]["spec"][field]
-            .as_array_mut()
-            .unwrap()
+        self.manifest["spec"]["template"]["spec"][field].as_array_mut().unwrap()
     }
 
     pub(crate) fn requires(mut self, key: &str, operator: &str, values: &[&str]) -> Self {
-        self.list("requirements")
-            .push(json!({"key": key, "operator": operator, "values": values}));
+        self.list("requirements").push(json!({"key": key, "operator": operator, "values": values}));
         self
     }
 
     pub(crate) fn min_values(mut self, key: &str, count: u32) -> Self {
-        self.list("requirements")
-            .push(json!({"key": key, "operator": "Exists", "minValues": count}));
+        self.list("requirements").push(json!({"key": key, "operator": "Exists", "minValues": count}));
         self
     }
 

@@ -14,32 +14,17 @@ async fn machines_and_nodes_that_somebody_deletes_are_drained_and_given_back() -
         let operator = stage.operator()?;
         run(&stage, "web", 3, |_| {}).await?;
         let all = stage.claims().await?;
-        let [of_machine, of_node, of_ghost] = all.as_slice() else {
-            anyhow::bail!("{} claims", all.len())
-        };
+        let [of_machine, of_node, of_ghost] = all.as_slice() else { anyhow::bail!("{} claims", all.len()) };
 
         plane
-            .kubectl(&[
-                "delete",
-                "machine",
-                "-n",
-                NAMESPACE,
-                &machine_of(of_machine),
-                "--wait=false",
-            ])
+            .kubectl(&["delete", "machine", "-n", NAMESPACE, &machine_of(of_machine), "--wait=false"])
             .await?;
         is_gone(&stage, of_machine, Duration::from_mins(2)).await?;
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
-        ensure!(
-            stage.replicas("small").await? == 3,
-            "{} replicas",
-            stage.replicas("small").await?
-        );
+        ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
 
-        plane
-            .kubectl(&["delete", "node", &node_of(of_node), "--wait=false"])
-            .await?;
+        plane.kubectl(&["delete", "node", &node_of(of_node), "--wait=false"]).await?;
         is_gone(&stage, of_node, Duration::from_mins(2)).await?;
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
@@ -58,18 +43,11 @@ async fn machines_and_nodes_that_somebody_deletes_are_drained_and_given_back() -
         condition_says(&stage, of_ghost, "Initialized", &["False", "NodeNotFound", &node]).await?;
         let started = Instant::now();
         is_gone(&stage, of_ghost, Duration::from_mins(4)).await?;
-        println!(
-            "a claim without Node was gone after {:.0} s",
-            started.elapsed().as_secs_f64()
-        );
+        println!("a claim without Node was gone after {:.0} s", started.elapsed().as_secs_f64());
         ensure!(started.elapsed() > Duration::from_secs(100), "it ended early");
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
-        ensure!(
-            stage.replicas("small").await? == 3,
-            "{} replicas",
-            stage.replicas("small").await?
-        );
+        ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
     })

@@ -67,7 +67,8 @@ struct Picture {
 
 impl Picture {
     async fn taken(stage: &Stage<'_>) -> Result<Self> {
-        let api: Api<MachineDeployment> = Api::namespaced_with(stage.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+        let api: Api<MachineDeployment> =
+            Api::namespaced_with(stage.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
         let deployment = api.get("small").await?;
         let machines = stage.machines().await?.into_iter().map(|machine| {
             (machine.metadata.name.unwrap_or_default(), machine.metadata.deletion_timestamp.is_some())
@@ -102,8 +103,13 @@ async fn strip_all_claims(stage: &Stage<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn without_any_claim_nothing_is_given_back(stage: &Stage<'_>, arguments: &[&str], before: &Picture) -> Result<()> {
-    let operator = Operator::start(stage.plane, "operator-without-claims", stage.plane.kubeconfig(), arguments)?;
+async fn without_any_claim_nothing_is_given_back(
+    stage: &Stage<'_>,
+    arguments: &[&str],
+    before: &Picture,
+) -> Result<()> {
+    let operator =
+        Operator::start(stage.plane, "operator-without-claims", stage.plane.kubeconfig(), arguments)?;
     wait::eventually("the operator says that it holds back", Duration::from_secs(30), async || {
         let told = operator.said().contains("nothing is given back while no claim is visible");
         ensure!(told, "it doesn't");
@@ -139,26 +145,36 @@ async fn in_a_foreign_cluster_nothing_is_done(
         let events = events.list(&ListParams::default()).await?.items;
         let told = events.iter().find(|event| event.reason.as_deref() == Some("ForeignWorkloadCluster"));
         let about = told.context("no Event")?.regarding.clone().unwrap_or_default();
-        ensure!(about.kind.as_deref() == Some("Cluster") && about.name.as_deref() == Some(CLUSTER), "about {about:?}");
+        ensure!(
+            about.kind.as_deref() == Some("Cluster") && about.name.as_deref() == Some(CLUSTER),
+            "about {about:?}"
+        );
         Ok(())
     })
     .await?;
     before.stays(stage, Duration::from_mins(1)).await?;
     ensure!(recorded(stage).await? == right, "another cluster was recorded unasked");
 
-    let cluster: Api<Cluster> = Api::namespaced_with(stage.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
-    let accept = Patch::Merge(json!({ "metadata": { "annotations": { annotations::WORKLOAD_UID: annotations::WORKLOAD_UID_ACCEPT } } }));
+    let cluster: Api<Cluster> =
+        Api::namespaced_with(stage.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+    let accept = Patch::Merge(
+        json!({ "metadata": { "annotations": { annotations::WORKLOAD_UID: annotations::WORKLOAD_UID_ACCEPT } } }),
+    );
     cluster.patch(CLUSTER, &PatchParams::default(), &accept).await?;
     let uid = cluster_uid(&client).await?;
-    wait::eventually("the accepted cluster is recorded and work goes on", Duration::from_mins(1), async || {
-        let recorded = recorded(stage).await?;
-        ensure!(recorded == uid, "{recorded} is recorded");
-        let replicas = stage.replicas("small").await?;
-        ensure!(replicas == 5, "{replicas} replicas");
-        let foreign = operator.metric("karpenter_capi_workload_cluster_foreign").await?;
-        ensure!(foreign == 0, "it is still called foreign");
-        Ok(())
-    })
+    wait::eventually(
+        "the accepted cluster is recorded and work goes on",
+        Duration::from_mins(1),
+        async || {
+            let recorded = recorded(stage).await?;
+            ensure!(recorded == uid, "{recorded} is recorded");
+            let replicas = stage.replicas("small").await?;
+            ensure!(replicas == 5, "{replicas} replicas");
+            let foreign = operator.metric("karpenter_capi_workload_cluster_foreign").await?;
+            ensure!(foreign == 0, "it is still called foreign");
+            Ok(())
+        },
+    )
     .await?;
     // The three Machines whose claims are in the other cluster wait for their ten minutes.
     let now = Picture::taken(stage).await?;

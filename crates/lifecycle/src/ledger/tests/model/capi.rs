@@ -12,9 +12,8 @@ impl State {
         if self.slow && actions.len() > before {
             return;
         }
-        for (index, _) in (0_u8..)
-            .zip(&self.machines)
-            .filter(|(_, machine)| !machine.deleting && !machine.ready)
+        for (index, _) in
+            (0_u8..).zip(&self.machines).filter(|(_, machine)| !machine.deleting && !machine.ready)
         {
             actions.push(Action::Join(index));
         }
@@ -51,9 +50,7 @@ impl State {
     }
 
     fn of_set(&self, set: u8) -> impl Iterator<Item = (u8, &Machine)> {
-        (0_u8..)
-            .zip(&self.machines)
-            .filter(move |(_, machine)| machine.set == set && !machine.gone)
+        (0_u8..).zip(&self.machines).filter(move |(_, machine)| machine.set == set && !machine.gone)
     }
 
     fn set_actions(&self, index: u8, actions: &mut Vec<Action>) {
@@ -68,10 +65,7 @@ impl State {
         let before = actions.len();
         self.victims(index, there - set.replicas, false, actions);
         let idle = actions.len() == before;
-        if self
-            .of_set(index)
-            .any(|(_, machine)| machine.deleting && !machine.known)
-        {
+        if self.of_set(index).any(|(_, machine)| machine.deleting && !machine.known) {
             self.victims(index, there - set.replicas, true, actions);
         }
         if idle && (set.status != there || !set.observed) {
@@ -91,11 +85,7 @@ impl State {
         let first = staying().map(|(_, machine)| class(machine)).min();
         for (index, machine) in staying().filter(|(_, machine)| Some(class(machine)) == first) {
             if !machine.deleting {
-                actions.push(Action::Take {
-                    set,
-                    machine: index,
-                    lagging,
-                });
+                actions.push(Action::Take { set, machine: index, lagging });
             }
         }
     }
@@ -155,9 +145,7 @@ impl State {
                 self.fresh = false;
             }
             Action::DeploymentController if self.deleting => {
-                self.machines
-                    .iter_mut()
-                    .for_each(|machine| machine.deleting = true);
+                self.machines.iter_mut().for_each(|machine| machine.deleting = true);
                 self.gone = self.machines.is_empty();
                 if self.gone {
                     self.sets.clear();
@@ -187,9 +175,7 @@ impl State {
         machine.fresh = false;
         // One that was made after all for a claim that had given up waiting, and that nobody has.
         let spare = self.slow && machine.claim.is_none() && !machine.ready && !machine.old;
-        let claim = machine
-            .claim
-            .and_then(|claim| self.claims.get(usize::from(claim)));
+        let claim = machine.claim.and_then(|claim| self.claims.get(usize::from(claim)));
         let given_up =
             machine.marked && claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained);
         if given_up || rolls_out || spare {
@@ -205,13 +191,7 @@ impl State {
     fn reconcile_deployment(&mut self) {
         if self.new_template {
             self.new_template = false;
-            self.sets.push(Set {
-                replicas: 0,
-                status: 0,
-                observed: true,
-                fresh: true,
-                gone: false,
-            });
+            self.sets.push(Set { replicas: 0, status: 0, observed: true, fresh: true, gone: false });
         }
         let Some((newest, old)) = self.sets.len().checked_sub(1).map(|last| (last, 0..last)) else {
             return;
@@ -270,12 +250,8 @@ impl State {
         let newest = wanted.len() - 1;
         let available = |index: usize| {
             let index = u8::try_from(index).unwrap();
-            i8::try_from(
-                self.of_set(index)
-                    .filter(|(_, machine)| machine.ready && !machine.deleting)
-                    .count(),
-            )
-            .unwrap()
+            i8::try_from(self.of_set(index).filter(|(_, machine)| machine.ready && !machine.deleting).count())
+                .unwrap()
         };
         let total: i8 = self.sets.iter().map(|set| set.replicas).sum();
         let pending: i8 = self
@@ -288,11 +264,7 @@ impl State {
         let mut up: i8 = (0..=newest).map(available).sum();
         for only_unavailable in [true, false] {
             for (index, number) in wanted.iter_mut().enumerate().take(newest) {
-                let most = if only_unavailable {
-                    (*number - available(index)).max(0)
-                } else {
-                    *number
-                };
+                let most = if only_unavailable { (*number - available(index)).max(0) } else { *number };
                 let mut step = most.min(due).max(0);
                 if available(index) > 0 {
                     step = step.min((up - self.replicas).max(0));

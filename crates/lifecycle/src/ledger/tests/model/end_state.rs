@@ -59,9 +59,7 @@ impl State {
             }
         }
         for (index, claim) in (0_u8..).zip(&self.claims) {
-            let machine = (0_u8..)
-                .zip(&self.machines)
-                .find(|(_, machine)| machine.claim == Some(index));
+            let machine = (0_u8..).zip(&self.machines).find(|(_, machine)| machine.claim == Some(index));
             let Some((position, machine)) = machine else {
                 return wrong("a claim without Machine");
             };

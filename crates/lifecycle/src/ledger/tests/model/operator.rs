@@ -10,10 +10,7 @@ use crate::ledger::observed::{ClaimView, MachineDeploymentView, MachineSetView, 
 const NOW: i64 = 1_000;
 
 fn claim_ref(index: u8) -> ClaimRef {
-    ClaimRef {
-        name: format!("{index:02}"),
-        uid: format!("{index:02}-claim-uid-"),
-    }
+    ClaimRef { name: format!("{index:02}"), uid: format!("{index:02}-claim-uid-") }
 }
 
 fn machine_name(index: u8) -> NamespacedName {
@@ -25,9 +22,7 @@ fn index_of(text: &str) -> u8 {
 }
 
 fn entries(ledger: &Ledger) -> u8 {
-    ledger
-        .iter()
-        .fold(0, |all, entry| all | 1 << index_of(&entry.to_string()))
+    ledger.iter().fold(0, |all, entry| all | 1 << index_of(&entry.to_string()))
 }
 
 impl Planned {
@@ -36,23 +31,14 @@ impl Planned {
         let machine = |machine: &MachineRef| index_of(&machine.uid);
         let small = |number: i64| i8::try_from(number).unwrap();
         match write {
-            Write::Bind { machine: m, claim: c } => Self::Bind {
-                machine: machine(m),
-                claim: claim(c),
-            },
-            Write::RecordMachine { claim: c, machine } => Self::Record {
-                claim: claim(c),
-                machine: index_of(&machine.name),
-            },
+            Write::Bind { machine: m, claim: c } => Self::Bind { machine: machine(m), claim: claim(c) },
+            Write::RecordMachine { claim: c, machine } => {
+                Self::Record { claim: claim(c), machine: index_of(&machine.name) }
+            }
             Write::EndClaim { claim: c, .. } => Self::End { claim: claim(c) },
             Write::ExcludeDrain { machine: m } => Self::Exclude { machine: machine(m) },
             Write::DeleteMachine { machine: m } => Self::Delete { machine: machine(m) },
-            Write::UpdateLedger {
-                ledger,
-                replicas,
-                end_pause,
-                ..
-            } => Self::Ledger {
+            Write::UpdateLedger { ledger, replicas, end_pause, .. } => Self::Ledger {
                 entries: entries(ledger),
                 replicas: replicas.map(small),
                 end_pause: *end_pause,
@@ -63,10 +49,9 @@ impl Planned {
                 target: small(pause.target),
             }),
             Write::MarkMachine { machine: m } => Self::Mark { machine: machine(m) },
-            Write::ScaleMachineSet { name, replicas, .. } => Self::ScaleSet {
-                set: index_of(name),
-                replicas: small(*replicas),
-            },
+            Write::ScaleMachineSet { name, replicas, .. } => {
+                Self::ScaleSet { set: index_of(name), replicas: small(*replicas) }
+            }
             Write::CreateSuccessor { claim: c } => Self::Succeed { claim: claim(c) },
             Write::Forget { machine: m } => Self::Forget { machine: machine(m) },
             Write::ReleaseHook { machine: m } => Self::Release { machine: machine(m) },
@@ -91,9 +76,7 @@ impl Planned {
 impl State {
     fn deployment_view(&self) -> MachineDeploymentView {
         let counted = (0_u8..).zip(&self.claims).filter(|(_, claim)| claim.counted);
-        let entries: Vec<Entry> = counted
-            .map(|(index, _)| Entry::of_uid(&claim_ref(index).uid))
-            .collect();
+        let entries: Vec<Entry> = counted.map(|(index, _)| Entry::of_uid(&claim_ref(index).uid)).collect();
         MachineDeploymentView {
             name: NamespacedName::new("d", "m"),
             resource_version: String::new(),
@@ -104,16 +87,8 @@ impl State {
             rolling_update: self.rolling_update,
             paused: (self.paused && self.note.is_none()).then(|| "paused".into()),
             own_pause: self.note.map(|note| OwnPause {
-                claim_uid: if note.claim == GONE {
-                    "gone".into()
-                } else {
-                    claim_ref(note.claim).uid
-                },
-                machine_set: if note.set == GONE {
-                    "gone".into()
-                } else {
-                    format!("{:02}", note.set)
-                },
+                claim_uid: if note.claim == GONE { "gone".into() } else { claim_ref(note.claim).uid },
+                machine_set: if note.set == GONE { "gone".into() } else { format!("{:02}", note.set) },
                 target: note.target.into(),
                 lifted: !self.paused,
             }),
@@ -157,11 +132,7 @@ impl State {
 
     fn claim_views(&self) -> Vec<ClaimView> {
         let named = |index: u8| {
-            if index == GONE {
-                NamespacedName::new("d", "gone")
-            } else {
-                machine_name(index)
-            }
+            if index == GONE { NamespacedName::new("d", "gone") } else { machine_name(index) }
         };
         let view = |(index, claim): (u8, &Claim)| {
             let reference = claim_ref(index);
@@ -176,20 +147,12 @@ impl State {
                 deleting: claim.deleting,
                 machine: claim.machine.map(named),
                 drained: claim.drained,
-                adopts: claim.adopts.map(|index| {
-                    if index == GONE {
-                        "gone".into()
-                    } else {
-                        format!("{index:02}")
-                    }
-                }),
-                replaces: claim.replaces.map(|index| {
-                    if index == GONE {
-                        "gone".into()
-                    } else {
-                        claim_ref(index).uid
-                    }
-                }),
+                adopts: claim
+                    .adopts
+                    .map(|index| if index == GONE { "gone".into() } else { format!("{index:02}") }),
+                replaces: claim
+                    .replaces
+                    .map(|index| if index == GONE { "gone".into() } else { claim_ref(index).uid }),
                 keeps_machine: claim.keeps,
                 orphan: false,
             }
@@ -209,11 +172,7 @@ impl State {
             claims: &claims,
             at_rest_since: None,
         };
-        self.rest = if observed.at_rest() {
-            self.rest.max(Rest::Recent)
-        } else {
-            Rest::Not
-        };
+        self.rest = if observed.at_rest() { self.rest.max(Rest::Recent) } else { Rest::Not };
         observed.at_rest_since = match self.rest {
             Rest::Not => None,
             Rest::Recent => Some(at(NOW)),
@@ -240,11 +199,9 @@ impl State {
 
     fn make(&mut self, write: Planned) -> Result<bool, String> {
         match write {
-            Planned::Ledger {
-                entries,
-                replicas,
-                end_pause,
-            } => return self.update_ledger(entries, replicas, end_pause),
+            Planned::Ledger { entries, replicas, end_pause } => {
+                return self.update_ledger(entries, replicas, end_pause);
+            }
             Planned::Pause(note) => {
                 if !self.fresh || self.gone {
                     return Ok(false);
@@ -297,34 +254,19 @@ impl State {
     fn make_of_claim(&mut self, write: Planned) -> Result<bool, String> {
         match write {
             Planned::Record { claim, machine } => {
-                if let Some(claim) = self
-                    .claims
-                    .get_mut(usize::from(claim))
-                    .filter(|claim| claim.exists)
-                {
+                if let Some(claim) = self.claims.get_mut(usize::from(claim)).filter(|claim| claim.exists) {
                     claim.machine = Some(machine);
                 }
             }
             Planned::End { claim } => {
-                if let Some(claim) = self
-                    .claims
-                    .get_mut(usize::from(claim))
-                    .filter(|claim| claim.exists)
-                {
+                if let Some(claim) = self.claims.get_mut(usize::from(claim)).filter(|claim| claim.exists) {
                     claim.deleting = true;
                 }
             }
             Planned::Succeed { claim }
-                if self
-                    .claims
-                    .get(usize::from(claim))
-                    .is_some_and(|claim| claim.exists) =>
+                if self.claims.get(usize::from(claim)).is_some_and(|claim| claim.exists) =>
             {
-                self.claims.push(Claim {
-                    exists: true,
-                    replaces: Some(claim),
-                    ..Claim::default()
-                });
+                self.claims.push(Claim { exists: true, replaces: Some(claim), ..Claim::default() });
             }
             Planned::Finish { claim } => {
                 if self.machine_of(claim).is_some() {
@@ -343,11 +285,7 @@ impl State {
     }
 
     fn patch_machine(&mut self, index: u8, change: impl FnOnce(&mut super::Machine)) -> bool {
-        let Some(machine) = self
-            .machines
-            .get_mut(usize::from(index))
-            .filter(|machine| machine.fresh)
-        else {
+        let Some(machine) = self.machines.get_mut(usize::from(index)).filter(|machine| machine.fresh) else {
             return false;
         };
         change(machine);
@@ -359,9 +297,7 @@ impl State {
         let Some(machine) = self.machines.get_mut(usize::from(index)) else {
             return Ok(true);
         };
-        let claim = machine
-            .claim
-            .and_then(|claim| self.claims.get(usize::from(claim)));
+        let claim = machine.claim.and_then(|claim| self.claims.get(usize::from(claim)));
         let asked =
             claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained && !claim.keeps);
         if !asked {
@@ -385,9 +321,8 @@ impl State {
         }
         let before = self.replicas - self.ledger();
         let mut moved = 0;
-        let entering = (0..)
-            .zip(&self.claims)
-            .filter(|(index, claim)| entries & (1 << index) != 0 && !claim.counted);
+        let entering =
+            (0..).zip(&self.claims).filter(|(index, claim)| entries & (1 << index) != 0 && !claim.counted);
         let succeeded: Vec<u8> = entering.filter_map(|(_, claim)| claim.replaces).collect();
         for index in 0..self.claims.len() {
             let counted = entries & (1 << index) != 0;

@@ -52,10 +52,7 @@ impl State {
             may(releases, !claim.deleting, Person::ReleasesClaim(index));
             may(vanishes, true, Person::MakesClaimVanish(index));
         }
-        for (index, machine) in (0_u8..)
-            .zip(&self.machines)
-            .filter(|(_, machine)| !machine.deleting)
-        {
+        for (index, machine) in (0_u8..).zip(&self.machines).filter(|(_, machine)| !machine.deleting) {
             may(kills, true, Person::DeletesMachine(index));
             may(
                 adopts,
@@ -80,10 +77,7 @@ impl State {
         self.observed
             && !self.new_template
             && sum == self.replicas
-            && self
-                .sets
-                .iter()
-                .all(|set| set.observed && set.status == set.replicas)
+            && self.sets.iter().all(|set| set.observed && set.status == set.replicas)
     }
 
     pub(super) fn person(&mut self, person: Person) {
@@ -91,18 +85,11 @@ impl State {
         match person {
             Person::CreatesClaim => {
                 people.creates -= 1;
-                self.claims.push(Claim {
-                    exists: true,
-                    ..Claim::default()
-                });
+                self.claims.push(Claim { exists: true, ..Claim::default() });
             }
             Person::CreatesClaimThatAdopts(machine) => {
                 people.adopts -= 1;
-                self.claims.push(Claim {
-                    exists: true,
-                    adopts: Some(machine),
-                    ..Claim::default()
-                });
+                self.claims.push(Claim { exists: true, adopts: Some(machine), ..Claim::default() });
             }
             Person::DeletesClaim(claim) => {
                 people.deletes -= 1;
@@ -116,15 +103,8 @@ impl State {
             Person::MakesClaimVanish(claim) => {
                 people.vanishes -= 1;
                 let entry = &mut self.claims[usize::from(claim)];
-                *entry = Claim {
-                    counted: entry.counted,
-                    ..Claim::default()
-                };
-                for other in self
-                    .claims
-                    .iter_mut()
-                    .filter(|other| other.replaces == Some(claim))
-                {
+                *entry = Claim { counted: entry.counted, ..Claim::default() };
+                for other in self.claims.iter_mut().filter(|other| other.replaces == Some(claim)) {
                     other.replaces = Some(GONE);
                 }
             }
