@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(short, long)]
     verbose: bool,
     /// How many end-to-end tests run at once; each keeps a core or more busy.
-    #[arg(long, default_value_t = 1, env = "KARPENTER_CAPI_E2E_THREADS", value_name = "N")]
+    #[arg(long, default_value_t = 2, env = "KARPENTER_CAPI_E2E_THREADS", value_name = "N")]
     e2e_threads: u16,
 }
 

@@ -4,12 +4,12 @@
 use super::stage::{NAMESPACE, Stage, binary, machine, pool};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::plane::{ControlPlane, Options, Program};
 use karpenter_capi_e2e::{objects, workload};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
+use kube::api::DeleteParams;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -84,77 +84,60 @@ async fn dying_after_every_write_changes_nothing_about_the_end() -> Result<()> {
     .await
 }
 
-/// Three pods, each on a machine of its own; then the claims and the pods go.
+/// Three pods, each on a machine of its own; one of them moves; then all goes.
 async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
     let mut operator = Mortal { stage, writes, program: None, deaths: 0 };
     let web = workload::deployment(NAMESPACE, "web", 3, &[("cpu", "3"), ("memory", "1Gi")]);
     workload::apply(&stage.client, &web).await?;
-    operator
-        .until("three pods run on ready claims", Duration::from_mins(4), async || {
-            let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
-            let ready = stage.claims().await?.iter().filter(|claim| is_ready(claim)).count();
-            Ok(pods.iter().filter(|pod| workload::is_running(pod)).count() == 3 && ready == 3)
-        })
-        .await?;
-    ensure!(stage.claims().await?.len() == 3, "{} claims for three pods", stage.claims().await?.len());
-    ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
-    stage.books_are_exact(Duration::from_secs(20)).await?;
-
-    move_one_pod(stage, &mut operator).await?;
+    three_pods_run(stage, &mut operator).await?;
+    replace_one(stage, &mut operator).await?;
     down(stage, &mut operator).await?;
     ensure!(operator.deaths > 0, "the operator never died");
     Ok(())
 }
 
-/// Two of three pods go, and then the claim of the one that is left: something is evicted, and a fourth machine is made for it.
-async fn move_one_pod(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
-    let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
-    let none = Patch::Merge(json!({ "spec": { "replicas": 1 } }));
-    deployments.patch("web", &PatchParams::default(), &none).await?;
-    let claims: Api<NodeClaim> = Api::all(stage.client.clone());
-    let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
-    let survivor = pods
-        .iter()
-        .find(|pod| pod.metadata.deletion_timestamp.is_none())
-        .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-    for claim in stage.claims().await? {
-        if claim.status.as_ref().and_then(|status| status.node_name.clone()) == survivor {
-            claims
-                .delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default())
-                .await?;
-        }
-    }
-    operator
-        .until("the pod moved to another machine", Duration::from_mins(4), async || {
-            let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
-            let running = pods
-                .iter()
-                .filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none())
-                .count();
-            let going = stage
-                .claims()
-                .await?
-                .iter()
-                .filter(|claim| claim.metadata.deletion_timestamp.is_some())
-                .count();
-            Ok(pods.len() == 1 && running == 1 && going == 0)
-        })
-        .await
+async fn three_pods_run(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let run = async || {
+        let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
+        let claims = stage.claims().await?;
+        let staying = |pod: &&Pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none();
+        let ready =
+            claims.iter().filter(|claim| is_ready(claim) && claim.metadata.deletion_timestamp.is_none());
+        Ok(pods.iter().filter(staying).count() == 3 && ready.count() == 3 && claims.len() == 3)
+    };
+    operator.until("three pods run on three ready claims", Duration::from_mins(4), run).await?;
+    ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+    stage.books_are_exact(Duration::from_secs(20)).await
 }
 
-/// Pods and claims go.
+/// A claim goes: its pod is evicted, and as the other machines are full, a fourth one is made for it.
+async fn replace_one(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let claims = stage.claims().await?;
+    let going = claims.get(1).and_then(|claim| claim.metadata.name.clone()).context("no second claim")?;
+    let api: Api<NodeClaim> = Api::all(stage.client.clone());
+    api.delete(&going, &DeleteParams::default()).await?;
+    operator
+        .until("the claim is gone", Duration::from_mins(4), async || Ok(api.get_opt(&going).await?.is_none()))
+        .await?;
+    three_pods_run(stage, operator).await
+}
+
+/// The pods go, and then the claims: one that was just made for a pod, too.
 async fn down(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
-    let claims: Api<NodeClaim> = Api::all(stage.client.clone());
     deployments.delete("web", &DeleteParams::foreground()).await?;
-    for claim in stage.claims().await? {
-        claims.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
-    }
-    operator
-        .until("all claims and Machines are gone", Duration::from_mins(4), async || {
-            Ok(stage.claims().await?.is_empty() && stage.machines().await?.is_empty())
-        })
-        .await?;
+    let no_pods = async || Ok(workload::pods(&stage.client, NAMESPACE, "web").await?.is_empty());
+    operator.until("all pods are gone", Duration::from_mins(1), no_pods).await?;
+    let api: Api<NodeClaim> = Api::all(stage.client.clone());
+    let gone = async || {
+        let claims = stage.claims().await?;
+        for claim in claims.iter().filter(|claim| claim.metadata.deletion_timestamp.is_none()) {
+            let name = claim.metadata.name.as_deref().unwrap_or_default();
+            api.delete(name, &DeleteParams::default()).await?;
+        }
+        Ok(claims.is_empty() && stage.machines().await?.is_empty())
+    };
+    operator.until("all claims and Machines are gone", Duration::from_mins(4), gone).await?;
     ensure!(stage.replicas("small").await? == 0, "{} replicas", stage.replicas("small").await?);
     stage.books_are_exact(Duration::from_secs(20)).await
 }
