@@ -175,16 +175,16 @@ async fn end(
             format!("a claim on MachineDeployment {deployment} was {message}")
         };
         let told = format!("{told}; tried again after {:.0}", streak.until);
-        tracing::warn!(claim = name, machine_deployment = %deployment, claims = streak.claims, until = %streak.until, "{told}");
-        tell_pool(context, claim, failure, &told).await;
+        // Before anything is waited for: of claims that fail together the last one to be counted is the last one to be told of.
         if failure.is_unhealthy() {
             // Upstream's reason where the machine was there.
             let reason =
                 if failure == Failure::RegistrationTimedOut { "RegistrationFailed" } else { failure.event() };
-            judge(context, claim, |results| {
-                results.failed(Failed { reason: reason.to_owned(), message: told });
-            });
+            let message = told.clone();
+            judge(context, claim, |results| results.failed(Failed { reason: reason.to_owned(), message }));
         }
+        tracing::warn!(claim = name, machine_deployment = %deployment, claims = streak.claims, until = %streak.until, "{told}");
+        tell_pool(context, claim, failure, &told).await;
     }
     delete(context, &name, uid, failure.event(), failure.metric(), message).await?;
     Ok(None)

@@ -85,7 +85,7 @@ pub(crate) struct ElectionOptions {
     #[arg(long, env = "DISABLE_LEADER_ELECTION", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_value = "false", default_missing_value = "true")]
     pub(crate) disable_leader_election: bool,
-    /// Name of the Lease [default: karpenter-capi-<cluster name>]
+    /// Name of the Lease; `karpenter-capi-` and the name of the Cluster if not given
     #[arg(long, env = "LEADER_ELECTION_NAME", value_name = "NAME", value_parser = object_name)]
     pub(crate) leader_election_name: Option<String>,
     /// Namespace of the Lease in the workload cluster [default: that of the pod's service account where the workload cluster

@@ -136,6 +136,10 @@ async fn others_who_write_to_the_same_objects_all_the_time_change_nothing_of_the
         for deployment in ["web", "batch"] {
             scale(&stage, deployment, 0).await?;
         }
+        // A pod that still is there when its node is taken away gets a new one, rightly.
+        for deployment in ["web", "batch"] {
+            stage.running(deployment, 0, Duration::from_mins(1)).await?;
+        }
         for claim in stage.claims().await? {
             let api: Api<NodeClaim> = Api::all(stage.client.clone());
             api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
