@@ -65,7 +65,7 @@ async fn a_frozen_leader_is_succeeded_and_writes_nothing_when_it_thaws() -> Resu
         let before = audit.writes("first")?;
         ensure!(before > 0 && audit.writes("second")? > 0, "the audit log isn't whole");
         // Something to do for whoever believes that he leads.
-        super::two_clusters::scale(&stage, "web", 14).await?;
+        stage.scale("web", 14).await?;
         first.program.signal(Signal::CONT)?;
         let status = wait::eventually("the thawed leader ends", Duration::from_secs(10), async || {
             first.program.ended()?.context("it runs")

@@ -42,6 +42,38 @@ pub(super) async fn sixty_pods_run_on_the_cheapest(stage: &Stage<'_>) -> Result<
     Ok(())
 }
 
+/// Takes the sixty pods away, and then every claim. Without pods nothing is made anew.
+pub(super) async fn sixty_pods_go(stage: &Stage<'_>) -> Result<()> {
+    for deployment in ["web", "batch"] {
+        stage.scale(deployment, 0).await?;
+    }
+    // A pod that still is there when its node is taken away gets a new one, rightly.
+    for deployment in ["web", "batch"] {
+        stage.running(deployment, 0, Duration::from_mins(1)).await?;
+    }
+    for claim in stage.claims().await? {
+        let api: Api<NodeClaim> = Api::all(stage.client.clone());
+        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default())
+            .await?;
+    }
+    Ok(())
+}
+
+/// The end of scaling down: no claim, no Machine, no replica.
+pub(super) async fn nothing_is_left(stage: &Stage<'_>) -> Result<()> {
+    wait::eventually("all claims and Machines are gone", Duration::from_mins(3), async || {
+        let (claims, machines) = (stage.claims().await?.len(), stage.machines().await?.len());
+        ensure!(claims == 0 && machines == 0, "{claims} claims and {machines} Machines are left");
+        Ok(())
+    })
+    .await?;
+    stage.books_are_exact(Duration::from_mins(1)).await?;
+    for name in ["small", "dear", "large"] {
+        ensure!(stage.replicas(name).await? == 0, "{name} has {} replicas", stage.replicas(name).await?);
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn sixty_pending_pods_scale_the_cheapest_fitting_machine_deployments() -> Result<()> {
     ControlPlane::with(Options::complete("sixty-pods"), async |plane| {

@@ -1,9 +1,10 @@
 //! API servers that are away, watches that are cut, and others who write to the same objects all the time.
 
-use super::main_job::{sixty_pods, sixty_pods_run_on_the_cheapest, three_machine_deployments};
+use super::main_job::{
+    nothing_is_left, sixty_pods, sixty_pods_go, sixty_pods_run_on_the_cheapest, three_machine_deployments,
+};
 use super::process::Operator;
 use super::stage::{NAMESPACE, Stage, machine, pool};
-use super::two_clusters::scale;
 use anyhow::{Context, Result, ensure};
 use karpenter_capi_api::capi::{CapiVersion, Machine, MachineDeployment};
 use karpenter_capi_api::names::annotations;
@@ -77,7 +78,7 @@ const LEASE_LOST: &str = "karpenter_capi_operator_starts_total{reason=\"lease_lo
 
 /// Pods that find no room, and a claim that is being deleted: gives the name of its Machine.
 async fn begin_work(stage: &Stage<'_>, pods: i32) -> Result<String> {
-    scale(stage, "web", pods).await?;
+    stage.scale("web", pods).await?;
     let claims = stage.claims().await?;
     let bound = |claim: &&NodeClaim| annotation(claim, annotations::MACHINE).is_some();
     let claim = claims.iter().find(bound).context("no claim is bound")?;
@@ -133,27 +134,8 @@ async fn others_who_write_to_the_same_objects_all_the_time_change_nothing_of_the
         sixty_pods(&stage).await?;
         sixty_pods_run_on_the_cheapest(&stage).await?;
 
-        for deployment in ["web", "batch"] {
-            scale(&stage, deployment, 0).await?;
-        }
-        // A pod that still is there when its node is taken away gets a new one, rightly.
-        for deployment in ["web", "batch"] {
-            stage.running(deployment, 0, Duration::from_mins(1)).await?;
-        }
-        for claim in stage.claims().await? {
-            let api: Api<NodeClaim> = Api::all(stage.client.clone());
-            api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
-        }
-        wait::eventually("all claims and Machines are gone", Duration::from_mins(3), async || {
-            let (claims, machines) = (stage.claims().await?.len(), stage.machines().await?.len());
-            ensure!(claims == 0 && machines == 0, "{claims} claims and {machines} Machines are left");
-            Ok(())
-        })
-        .await?;
-        stage.books_are_exact(Duration::from_mins(1)).await?;
-        for name in ["small", "dear", "large"] {
-            ensure!(stage.replicas(name).await? == 0, "{name} has {} replicas", stage.replicas(name).await?);
-        }
+        sixty_pods_go(&stage).await?;
+        nothing_is_left(&stage).await?;
         ensure!(!somebody.is_finished(), "the other writer has ended");
         somebody.abort();
         let writes = writes.load(Ordering::SeqCst);

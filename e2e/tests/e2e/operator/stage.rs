@@ -1,6 +1,7 @@
 //! A control plane with Cluster API, a hollow cloud, our CRDs, a Cluster, a pool and an operator.
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use karpenter_capi_api::capi::{CapiVersion, Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::v1::NodeClaim;
@@ -9,7 +10,7 @@ use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions, Provider, Provi
 use karpenter_capi_e2e::plane::{ControlPlane, Program};
 use karpenter_capi_e2e::{objects, wait, workload};
 use karpenter_capi_lifecycle::invariants::{World, check};
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,14 @@ impl<'a> Stage<'a> {
     {
         let api: Api<K> = Api::namespaced_with(self.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
         Ok(api.list(&ListParams::default()).await?.items)
+    }
+
+    /// Gives a Deployment another number of pods.
+    pub(super) async fn scale(&self, deployment: &str, replicas: i32) -> Result<()> {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        api.patch(deployment, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// The pods of a Deployment run, as many as that.

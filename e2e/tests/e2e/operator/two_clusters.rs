@@ -13,9 +13,8 @@ use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions};
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -206,7 +205,7 @@ async fn a_changed_kubeconfig_is_taken_when_it_works(
         .await?;
     }
     // One more machine of four processors for each four pods: the old access still works.
-    scale(stage, "web", 40).await?;
+    stage.scale("web", 40).await?;
     stage.running("web", 40, Duration::from_mins(1)).await?;
     ensure!(operator.metric(CHANGED).await? == 0, "a file that can't be used was taken");
 
@@ -218,7 +217,7 @@ async fn a_changed_kubeconfig_is_taken_when_it_works(
     })
     .await?;
     stage.management_forbids(FIRST).await?;
-    scale(stage, "web", 44).await?;
+    stage.scale("web", 44).await?;
     stage.running("web", 44, Duration::from_mins(1)).await?;
     stage.books_are_exact(Duration::from_mins(1)).await?;
     ensure!(stage.replicas("small").await? == 11, "{} replicas", stage.replicas("small").await?);
@@ -291,12 +290,4 @@ async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
 
 fn annotation(claim: &NodeClaim, key: &str) -> String {
     claim.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default()
-}
-
-/// Gives a Deployment another number of pods.
-pub(super) async fn scale(stage: &Stage<'_>, deployment: &str, replicas: i32) -> Result<()> {
-    let api: Api<k8s_openapi::api::apps::v1::Deployment> = Api::namespaced(stage.client.clone(), NAMESPACE);
-    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    api.patch(deployment, &PatchParams::default(), &patch).await?;
-    Ok(())
 }
