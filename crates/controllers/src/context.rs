@@ -177,13 +177,8 @@ impl Context {
         if let Some(deployment) = assigned(claim) {
             self.queues.machine_deployments.add(deployment);
         }
-        if let Some(pool) = claim
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(karpenter_capi_api::names::labels::NODEPOOL))
-        {
-            self.queues.node_pools.add_after(pool.clone(), SUMMARY_DELAY);
+        if let Some(pool) = pool_name(claim) {
+            self.queues.node_pools.add_after(pool.to_owned(), SUMMARY_DELAY);
         }
     }
 
@@ -258,6 +253,11 @@ impl Context {
     {
         object.object_ref(&self.scope.version)
     }
+}
+
+/// The name of the claim's pool.
+pub(crate) fn pool_name(claim: &NodeClaim) -> Option<&str> {
+    claim.metadata.labels.as_ref()?.get(karpenter_capi_api::names::labels::NODEPOOL).map(String::as_str)
 }
 
 /// The name of an object.

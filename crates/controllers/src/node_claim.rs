@@ -6,16 +6,15 @@ mod terminate;
 
 pub(crate) use evict::Evictions;
 
-use crate::context::Context;
+use crate::context::{Context, pool_name};
 use crate::error::{Attempt, Error, is_not_found};
 use crate::queue::Outcome;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
-use karpenter_capi_api::names::labels;
 use karpenter_capi_api::names::{conditions, managers};
-use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus};
+use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus, NodePool};
 use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
 use karpenter_capi_catalog::CatalogEntry;
 use karpenter_capi_lifecycle::claim::{Failure, Observed, Promise, Timeouts, finalizer_patch, progress};
@@ -102,12 +101,14 @@ fn succeeded(context: &Context, claim: &NodeClaim) {
 
 /// Adds to the registration health of the claim's pool.
 fn judge(context: &Context, claim: &NodeClaim, add: impl FnOnce(&mut Registrations)) {
-    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
-    let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) else {
-        return;
-    };
+    let Some(pool) = pool_of(context, claim) else { return };
     context.facts.judge(&pool, add);
     context.queues.node_pools.add(crate::context::name(pool.as_ref()));
+}
+
+/// The claim's pool, as the index has it.
+fn pool_of(context: &Context, claim: &NodeClaim) -> Option<Arc<NodePool>> {
+    context.index.snapshot().node_pool(pool_name(claim)?).cloned()
 }
 
 /// The Machine that the claim names, as the index has it.
@@ -191,8 +192,7 @@ async fn end(
 }
 
 async fn tell_pool(context: &Context, claim: &NodeClaim, failure: Failure, message: &str) {
-    let name = claim.metadata.labels.as_ref().and_then(|all| all.get(labels::NODEPOOL));
-    if let Some(pool) = name.and_then(|name| context.index.snapshot().node_pool(name).cloned()) {
+    if let Some(pool) = pool_of(context, claim) {
         context.events.warning(&pool.object_ref(&()), failure.event(), message.to_owned()).await;
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Attempt, Error, chain};
 use jiff::Timestamp;
 use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
+use karpenter_capi_lifecycle::ledger::assigned;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
 use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
@@ -185,11 +186,7 @@ async fn create(
     tracing::info!(
         claim = created.metadata.name,
         node_pool = planned.node_pool,
-        machine_deployment = claim
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(karpenter_capi_api::names::annotations::MACHINE_DEPLOYMENT)),
+        machine_deployment = assigned(&claim).map(|name| name.to_string()),
         pods = planned.pods.len(),
         "created NodeClaim"
     );

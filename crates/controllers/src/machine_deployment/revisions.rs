@@ -1,12 +1,12 @@
 //! Writes for MachineDeployments with several revisions: our own pause, and successors of claims whose Machine is replaced.
 
 use super::write::patch_deployment;
-use crate::context::Context;
+use crate::context::{Context, pool_name};
 use crate::error::{Attempt, Error};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::MachineSet;
-use karpenter_capi_api::names::{annotations, finalizers, labels, managers};
+use karpenter_capi_api::names::{annotations, finalizers, managers};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_lifecycle::ledger::{ClaimRef, OwnPause};
 use karpenter_capi_model::name::NamespacedName;
@@ -73,8 +73,7 @@ fn successor_of(predecessor: &NodeClaim, uid: &str) -> NodeClaim {
     let mut all = predecessor.metadata.annotations.clone().unwrap_or_default();
     all.retain(|key, _| !of_the_machine.contains(&key.as_str()));
     all.insert(annotations::REPLACES.to_owned(), uid.to_owned());
-    let pool = predecessor.metadata.labels.as_ref().and_then(|labels| labels.get(labels::NODEPOOL)).cloned();
-    let prefix = pool.or_else(|| predecessor.metadata.name.clone()).unwrap_or_default();
+    let prefix = pool_name(predecessor).or(predecessor.metadata.name.as_deref()).unwrap_or_default();
     NodeClaim {
         metadata: ObjectMeta {
             generate_name: Some(format!("{prefix}-")),
