@@ -10,6 +10,7 @@
 pub mod binaries;
 pub mod demo;
 pub mod hollow;
+pub mod hypershift;
 pub mod objects;
 pub mod plane;
 pub mod wait;

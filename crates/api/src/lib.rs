@@ -3,6 +3,7 @@
 //! * [`v1`]: `karpenter.sh/v1` NodePool and NodeClaim, wire-compatible with upstream Karpenter.
 //! * [`v1alpha1`]: `karpenter.cluster.x-k8s.io/v1alpha1` `ClusterAPINodeClass`.
 //! * [`capi`]: the parts of Cluster API's kinds that are needed, one Rust type for `v1beta1` and `v1beta2`.
+//! * [`hypershift`]: HyperShift's NodePool, which owns the replicas of its MachineDeployments.
 //! * [`names`]: labels, annotations, taints, finalizers, condition types, reasons and field managers, each once.
 //! * [`crd`]: the `CustomResourceDefinition`s, generated from the types.
 //! * [`defaults`] and [`validation`]: what the API server would fill in and refuse, for objects that come from files.
@@ -17,6 +18,7 @@ pub mod condition;
 pub mod crd;
 pub mod defaults;
 pub mod duration;
+pub mod hypershift;
 pub mod names;
 pub mod schedule;
 pub mod v1;

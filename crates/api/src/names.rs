@@ -13,6 +13,8 @@ pub const KARPENTER_GROUP: &str = "karpenter.sh";
 pub const GROUP: &str = "karpenter.cluster.x-k8s.io";
 /// API group of Cluster API's core kinds.
 pub const CAPI_GROUP: &str = "cluster.x-k8s.io";
+/// API group of HyperShift's NodePool.
+pub const HYPERSHIFT_GROUP: &str = "hypershift.openshift.io";
 
 /// Kind of the node class that `nodeClassRef` must name for an object to be ours.
 pub const NODE_CLASS_KIND: &str = "ClusterAPINodeClass";

@@ -20,6 +20,8 @@ pub struct Facts {
     pub scaled_by_others: Option<Until>,
     /// HyperShift scales the MachineDeployment itself; one sentence.
     pub hypershift_autoscaling: Option<String>,
+    /// HyperShift owns the replicas, and its NodePool can't be written; one sentence.
+    pub hypershift_out_of_reach: Option<String>,
     /// Another autoscaler works on it; one sentence.
     pub two_autoscalers: Option<String>,
     /// Claims that are assigned and not yet counted in the replicas: they take room below the maximum size.
@@ -44,6 +46,7 @@ pub(crate) fn unavailable(input: &CatalogInput<'_>) -> Vec<UnavailableReason> {
     add(ReasonCode::Deleting, deleting(input));
     add(ReasonCode::Paused, paused(input));
     add(ReasonCode::ReplicasManaged, replicas_managed(input));
+    add(ReasonCode::ReplicasManaged, input.facts.hypershift_out_of_reach.clone());
     add(ReasonCode::HyperShiftAutoscaling, input.facts.hypershift_autoscaling.clone());
     add(ReasonCode::TwoAutoscalers, input.facts.two_autoscalers.clone());
     add(ReasonCode::RollingOut, rolling_out(input));

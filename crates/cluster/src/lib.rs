@@ -3,6 +3,7 @@
 //! * [`index`]: a synchronous index of objects; own writes count at once and are dropped when the watch has caught up.
 //! * [`snapshot`]: an immutable picture of the index, cheap to take.
 //! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
+//! * [`surface`]: where a MachineDeployment's number and ledger stand.
 //! * [`claim`]: from a planned claim to the NodeClaim that is created.
 //! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
 //!
@@ -14,5 +15,6 @@ pub mod index;
 pub mod input;
 pub mod object;
 pub mod snapshot;
+pub mod surface;
 
 mod store;

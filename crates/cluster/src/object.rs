@@ -99,6 +99,7 @@ keyed!(
     karpenter_capi_api::capi::MachineSet,
     karpenter_capi_api::capi::Machine,
     karpenter_capi_api::capi::MachineDrainRule,
+    karpenter_capi_api::hypershift::NodePool,
 );
 
 /// Calls a macro with every kind, its type and its field in the snapshot.
@@ -130,6 +131,7 @@ macro_rules! each_kind {
             MachineSet(karpenter_capi_api::capi::MachineSet), machine_sets;
             Machine(karpenter_capi_api::capi::Machine), machines;
             MachineDrainRule(karpenter_capi_api::capi::MachineDrainRule), machine_drain_rules;
+            HyperShiftNodePool(karpenter_capi_api::hypershift::NodePool), hypershift_node_pools;
             InfrastructureTemplate(karpenter_capi_api::capi::InfrastructureTemplate), infrastructure_templates;
         }
     };

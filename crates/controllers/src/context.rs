@@ -10,11 +10,13 @@ use crate::watch::Change;
 use crate::{Clients, Scope, Settings};
 use k8s_openapi::api::core::v1::ObjectReference;
 use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::object::{Kind, Object};
+use karpenter_capi_cluster::surface::node_pool_name;
 use karpenter_capi_lifecycle::ledger::{MachineView, assigned};
 use karpenter_capi_model::name::NamespacedName;
 use kube::core::Resource;
@@ -101,6 +103,12 @@ impl Context {
         Api::namespaced_with(self.management.clone(), &self.scope.namespace, &self.scope.version)
     }
 
+    /// HyperShift's NodePools, in the one namespace that we may look at, if any.
+    pub(crate) fn hypershift_node_pools(&self) -> Option<Api<hypershift::NodePool>> {
+        let namespace = self.scope.hypershift_namespace.as_deref()?;
+        Some(Api::namespaced(self.management.clone(), namespace))
+    }
+
     /// Asks for everything that a change may concern.
     pub(crate) fn changed(&self, change: Change) {
         match change {
@@ -140,6 +148,7 @@ impl Context {
             }
             Object::Machine(machine) => self.machine_changed(machine),
             Object::Cluster(_) => self.kind_anew(Kind::MachineDeployment),
+            Object::HyperShiftNodePool(pool) => self.hypershift_changed(&key(pool.as_ref())),
             Object::InfrastructureTemplate(_) => self.node_classes_changed(),
             Object::DaemonSet(_)
             | Object::Deployment(_)
@@ -195,6 +204,16 @@ impl Context {
         self.node_classes_changed();
     }
 
+    /// The MachineDeployments whose number and ledger stand on that HyperShift NodePool.
+    fn hypershift_changed(&self, pool: &NamespacedName) {
+        for deployment in self.index.snapshot().machine_deployments.values() {
+            if matches!(node_pool_name(deployment), Some(Ok(owner)) if owner == *pool) {
+                self.machine_deployment_changed(deployment);
+            }
+        }
+        self.trigger.anything();
+    }
+
     fn machine_changed(&self, machine: &Machine) {
         if let Some(deployment) = MachineView::machine_deployment(machine) {
             self.queues.machine_deployments.add(deployment);
@@ -223,7 +242,12 @@ impl Context {
     fn kind_anew(&self, kind: Kind) {
         let snapshot = self.index.snapshot();
         match kind {
-            Kind::MachineDeployment | Kind::MachineSet | Kind::Machine | Kind::NodeClaim | Kind::Cluster => {
+            Kind::MachineDeployment
+            | Kind::MachineSet
+            | Kind::Machine
+            | Kind::NodeClaim
+            | Kind::Cluster
+            | Kind::HyperShiftNodePool => {
                 snapshot
                     .machine_deployments
                     .values()

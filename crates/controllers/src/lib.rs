@@ -7,7 +7,6 @@
 
 mod catalog;
 mod context;
-mod drain_rules;
 mod error;
 mod events;
 mod facts;
@@ -18,6 +17,7 @@ mod node_claim;
 mod node_class;
 mod node_pool;
 mod operator;
+mod optional;
 mod patch;
 mod provisioner;
 mod queue;
@@ -48,6 +48,8 @@ pub struct Scope {
     pub namespace: String,
     /// The Cluster's name.
     pub cluster: String,
+    /// Namespace of the HyperShift NodePools that own replicas; none: such MachineDeployments are left alone.
+    pub hypershift_namespace: Option<String>,
     /// The version of Cluster API that is served.
     pub version: CapiVersion,
 }

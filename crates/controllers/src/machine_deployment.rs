@@ -6,13 +6,15 @@ mod write;
 pub(crate) use write::finish_claim;
 
 use crate::context::{Context, of_machine_deployment};
-use crate::error::{Attempt, Error, is_not_found};
+use crate::error::{Attempt, Error};
 use crate::facts::Lesson;
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::v1::NodeClaim;
-use karpenter_capi_cluster::input::{Owned, offer};
+use karpenter_capi_cluster::input::{Origin, Owned, offer};
+use karpenter_capi_cluster::surface;
 use karpenter_capi_lifecycle::claim::is_drained;
 use karpenter_capi_lifecycle::ledger::{
     ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, assigned,
@@ -52,12 +54,14 @@ impl Memory {
     }
 }
 
-/// A foreign workload cluster is looked at again after this long.
+/// What may not be written is looked at again after this long.
 const REFUSED: Duration = Duration::from_secs(30);
 
 /// The objects of one MachineDeployment, read live.
 struct Live {
     deployment: Option<MachineDeployment>,
+    /// The HyperShift NodePool that carries its number and ledger.
+    hypershift: Option<hypershift::NodePool>,
     sets: Vec<Arc<MachineSet>>,
     machines: Vec<Arc<Machine>>,
 }
@@ -77,7 +81,13 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
         return Ok(Some(REFUSED));
     }
     // Claims from the index are at least as old as what is read now: a claim that has just come is seen in the next step.
-    let live = read(&context, &name).await?;
+    let live = match read(&context, &name).await? {
+        Ok(live) => live,
+        Err(message) => {
+            tracing::warn!(machine_deployment = %name, "nothing is written: {message}");
+            return Ok(Some(REFUSED));
+        }
+    };
     let now = Timestamp::now();
     let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live, now));
     let sets: Vec<_> = live.sets.iter().map(|set| MachineSetView::of(set)).collect();
@@ -111,7 +121,7 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
         );
     }
     for write in step.writes {
-        write::write(&context, &name, live.deployment.as_ref(), write).await?;
+        write::write(&context, &name, &live, write).await?;
     }
     for waiting in step.waiting {
         tracing::info!(claim = waiting.claim.name, machine_deployment = %name, "waiting: {}", waiting.message);
@@ -130,11 +140,20 @@ fn claims(context: &Context, deployment: &NamespacedName) -> Vec<Arc<NodeClaim>>
         .collect()
 }
 
-async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
-    let deployment = match context.capi::<MachineDeployment>().get(&name.name).await {
-        Ok(deployment) => Some(deployment),
-        Err(error) if is_not_found(&error) => None,
-        Err(error) => return Err(error).attempt(|| format!("read MachineDeployment {name}")),
+/// Reads everything; a message: number and ledger stand where we can't read them, and nothing may be decided.
+async fn read(context: &Context, name: &NamespacedName) -> Result<Result<Live, String>, Error> {
+    let mut deployment = read_deployment(context, name).await?;
+    let hypershift = match deployment.as_ref().and_then(surface::node_pool_name) {
+        None => None,
+        Some(Err(message)) => return Ok(Err(message)),
+        Some(Ok(owner)) => {
+            let Some(pool) = read_node_pool(context, &owner).await? else {
+                return Ok(Err(surface::out_of_reach(&owner)));
+            };
+            // Again, so that it isn't older than the number that it is compared with.
+            deployment = read_deployment(context, name).await?;
+            Some(pool)
+        }
     };
     // In this order: a MachineSet or Machine is never older than what the MachineDeployment had asked for when it was read.
     let params = of_machine_deployment(name);
@@ -144,7 +163,27 @@ async fn read(context: &Context, name: &NamespacedName) -> Result<Live, Error> {
         context.capi::<Machine>().list(&params).await.attempt(|| format!("list Machines of {name}"))?;
     let mut machines: Vec<_> = machines.items.into_iter().map(Arc::new).collect();
     machines.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    Ok(Live { deployment, sets: sets.items.into_iter().map(Arc::new).collect(), machines })
+    Ok(Ok(Live { deployment, hypershift, sets: sets.items.into_iter().map(Arc::new).collect(), machines }))
+}
+
+async fn read_deployment(
+    context: &Context,
+    name: &NamespacedName,
+) -> Result<Option<MachineDeployment>, Error> {
+    let read = context.capi::<MachineDeployment>().get_opt(&name.name).await;
+    read.attempt(|| format!("read MachineDeployment {name}"))
+}
+
+/// None: it is gone, or not in the namespace that we may look at.
+async fn read_node_pool(
+    context: &Context,
+    name: &NamespacedName,
+) -> Result<Option<hypershift::NodePool>, Error> {
+    let ours = context.scope.hypershift_namespace.as_ref() == Some(&name.namespace);
+    let Some(api) = context.hypershift_node_pools().filter(|_| ours) else {
+        return Ok(None);
+    };
+    api.get_opt(&name.name).await.attempt(|| format!("read HyperShift NodePool {name}"))
 }
 
 fn view(
@@ -155,11 +194,13 @@ fn view(
 ) -> MachineDeploymentView {
     let snapshot = context.index.snapshot();
     let owned = Owned { machine_sets: &live.sets, machines: &live.machines };
-    let facts = context.facts.of(&crate::context::key(deployment));
+    let mut facts = context.facts.of(&crate::context::key(deployment));
+    surface::learn(&snapshot, deployment, Origin::Cluster, &mut facts);
     let entry = offer(&snapshot, deployment, owned, &facts, now);
     let cluster = context.cluster();
     MachineDeploymentView::of(
         deployment,
+        live.hypershift.as_ref(),
         cluster.as_deref(),
         entry.instance_type.headroom,
         &entry.unavailable,

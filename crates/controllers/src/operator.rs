@@ -3,12 +3,16 @@
 use crate::context::{Context, Queues};
 use crate::machine_deployment::Memory;
 use crate::metrics::Metrics;
+use crate::optional::{self, Place};
 use crate::queue::{Queue, Requests, work};
 use crate::templates::{TemplateKind, Watched};
 use crate::watch::feed;
 use crate::{Clients, Error, Scope, Settings, provisioner};
 use k8s_openapi::api::{apps::v1 as apps, core::v1 as core, policy::v1 as policy, storage::v1 as storage};
-use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::capi::{
+    CapiVersion, Cluster, Machine, MachineDeployment, MachineDrainRule, MachineSet,
+};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::labels;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
@@ -19,6 +23,7 @@ use kube::core::Resource;
 use kube::runtime::watcher::Config;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +52,7 @@ const NEEDED: &[Kind] = &[
     Kind::MachineSet,
     Kind::Machine,
     Kind::MachineDrainRule,
+    Kind::HyperShiftNodePool,
 ];
 
 /// The operator of one workload cluster.
@@ -182,7 +188,35 @@ impl Operator {
         self.feed_capi::<MachineDeployment>(tasks, Kind::MachineDeployment, of_cluster.clone());
         self.feed_capi::<MachineSet>(tasks, Kind::MachineSet, of_cluster.clone());
         self.feed_capi::<Machine>(tasks, Kind::Machine, of_cluster);
-        tasks.spawn(crate::drain_rules::watch(Arc::clone(&self.context), tasks.stop.clone()));
+        let rules = Place {
+            api_version: scope.version.api_version(),
+            plural: "machinedrainrules",
+            kind: Kind::MachineDrainRule,
+        };
+        self.watch_optional::<MachineDrainRule>(tasks, rules, self.context.capi());
+        self.watch_hypershift(tasks);
+    }
+
+    /// HyperShift's NodePools, where we may look at them.
+    fn watch_hypershift(&self, tasks: &mut Tasks) {
+        let Some(api) = self.context.hypershift_node_pools() else {
+            self.context.index.retain(Kind::HyperShiftNodePool, &BTreeSet::new());
+            return;
+        };
+        let pools = Place {
+            api_version: hypershift::NodePool::API_VERSION,
+            plural: "nodepools",
+            kind: Kind::HyperShiftNodePool,
+        };
+        self.watch_optional(tasks, pools, api);
+    }
+
+    fn watch_optional<K>(&self, tasks: &mut Tasks, place: Place, api: Api<K>)
+    where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        Object: From<K>,
+    {
+        tasks.spawn(optional::watch(Arc::clone(&self.context), place, api, tasks.stop.clone()));
     }
 
     fn feed<K>(&self, tasks: &mut Tasks, kind: Kind, api: Api<K>, config: Config)

@@ -5,6 +5,7 @@ use crate::node;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{annotations, finalizers, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::name::NamespacedName;
@@ -16,6 +17,8 @@ use std::fmt;
 pub struct World {
     /// MachineDeployments of the Cluster.
     pub machine_deployments: Vec<MachineDeployment>,
+    /// HyperShift NodePools that own the replicas of some of them.
+    pub hypershift_node_pools: Vec<hypershift::NodePool>,
     /// MachineSets of the Cluster.
     pub machine_sets: Vec<MachineSet>,
     /// Machines of the Cluster.
@@ -67,8 +70,9 @@ impl Checker<'_> {
         let world = self.world;
         let metadata = &deployment.metadata;
         let own = name(metadata);
-        let ledger = annotation(metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
+        let ledger = self.ledger(deployment);
         let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
+        self.hosted(deployment, replicas);
         let machines = || {
             world.machines.iter().filter(|machine| {
                 crate::ledger::MachineView::machine_deployment(machine).as_ref() == Some(&own)
@@ -122,6 +126,31 @@ impl Checker<'_> {
         }
     }
 
+    /// The HyperShift NodePool that owns its replicas: number and ledger stand there.
+    fn node_pool(&self, deployment: &MachineDeployment) -> Option<&hypershift::NodePool> {
+        let owner = annotation(&deployment.metadata, annotations::HYPERSHIFT_NODE_POOL)?;
+        self.world.hypershift_node_pools.iter().find(|pool| name(&pool.metadata).to_string() == owner)
+    }
+
+    fn ledger(&self, deployment: &MachineDeployment) -> Ledger {
+        let metadata = self.node_pool(deployment).map_or(&deployment.metadata, |pool| &pool.metadata);
+        annotation(metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default()
+    }
+
+    fn hosted(&mut self, deployment: &MachineDeployment, replicas: i64) {
+        let Some(pool) = self.node_pool(deployment) else { return };
+        let wanted = pool.wanted().map(i64::from);
+        let pool = name(&pool.metadata);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != replicas) {
+            let message = format!("{replicas} replicas, but HyperShift NodePool {pool} wants {wanted}");
+            self.report("MachineDeployment", &deployment.metadata, message);
+        }
+        if annotation(&deployment.metadata, annotations::CLAIMS).is_some() {
+            let message = format!("a ledger, but HyperShift NodePool {pool} has one, too");
+            self.report("MachineDeployment", &deployment.metadata, message);
+        }
+    }
+
     fn machine(&mut self, machine: &Machine) {
         let metadata = &machine.metadata;
         let hooked = annotation(metadata, annotations::PRE_TERMINATE_HOOK).is_some();
@@ -162,10 +191,7 @@ impl Checker<'_> {
         let ledgers: Vec<NamespacedName> = world
             .machine_deployments
             .iter()
-            .filter(|deployment| {
-                annotation(&deployment.metadata, annotations::CLAIMS)
-                    .is_some_and(|text| Ledger::parse(text).contains(&entry))
-            })
+            .filter(|deployment| self.ledger(deployment).contains(&entry))
             .map(|deployment| name(&deployment.metadata))
             .collect();
         let assigned = crate::ledger::assigned(claim);

@@ -62,6 +62,9 @@ pub(crate) struct ClusterOptions {
     /// Name of Cluster API's Cluster
     #[arg(long, env = "CLUSTER_NAME", value_name = "NAME", value_parser = object_name)]
     pub(crate) cluster_name: String,
+    /// Namespace of the HyperShift NodePools that own replicas: MachineDeployments that HyperShift made are scaled there
+    #[arg(long, env = "HYPERSHIFT_NAMESPACE", value_name = "NAME", value_parser = object_name)]
+    pub(crate) hypershift_namespace: Option<String>,
     /// Requests a second to each cluster, in the long run; 0 for no limit
     #[arg(long, env = "KUBE_CLIENT_QPS", value_name = "NUMBER", default_value_t = 200)]
     pub(crate) kube_client_qps: u32,

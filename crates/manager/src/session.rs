@@ -120,7 +120,12 @@ impl Session<'_> {
         let version = preflight::wait(&subjects[0], &subjects[1], &wanted, self.patience).await?;
         let management = management.as_role(Role::Management);
         tracing::info!("{workload} and {management} are ready, Cluster API is talked in {version}");
-        Ok(Scope { namespace: wanted.namespace.to_owned(), cluster: wanted.name.to_owned(), version })
+        Ok(Scope {
+            namespace: wanted.namespace.to_owned(),
+            cluster: wanted.name.to_owned(),
+            hypershift_namespace: self.options.clusters.hypershift_namespace.clone(),
+            version,
+        })
     }
 
     fn start(

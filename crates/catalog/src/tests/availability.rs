@@ -226,8 +226,12 @@ fn facts_hold_until_their_time() {
         Some(ReasonCode::TwoAutoscalers)
     );
     assert_eq!(
-        code(&with(Facts { hypershift_autoscaling: told, ..Facts::default() })),
+        code(&with(Facts { hypershift_autoscaling: told.clone(), ..Facts::default() })),
         Some(ReasonCode::HyperShiftAutoscaling)
+    );
+    assert_eq!(
+        code(&with(Facts { hypershift_out_of_reach: told, ..Facts::default() })),
+        Some(ReasonCode::ReplicasManaged)
     );
 }
 

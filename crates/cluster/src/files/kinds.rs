@@ -3,6 +3,7 @@
 use super::document::Step;
 use crate::object::{Object, PodRecord, template_key};
 use karpenter_capi_api::capi::{CapiVersion, InfrastructureTemplate};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{self, labels};
 use karpenter_capi_api::validation::{self, FieldError};
 use karpenter_capi_api::{defaults, v1, v1alpha1};
@@ -107,7 +108,7 @@ pub(super) fn read(value: &Value) -> Result<Typed, ReadError> {
         ));
     }
     let mut value = value.clone();
-    complete(&mut value, kind)?;
+    complete(&mut value, group, kind)?;
     known(group, kind, &value)
 }
 
@@ -136,6 +137,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         | ("node.k8s.io", "RuntimeClass")
         | (names::KARPENTER_GROUP, "NodePool" | "NodeClaim") => Some(&["v1"]),
         (names::GROUP, names::NODE_CLASS_KIND) => Some(&["v1alpha1"]),
+        (names::HYPERSHIFT_GROUP, "NodePool") => Some(hypershift::NodePool::VERSIONS),
         (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(CAPI),
         _ => None,
     }
@@ -144,7 +146,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
 fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadError> {
     let template = (kind.ends_with("Template") && api_version.contains('/')).then(|| {
         let mut value = value.clone();
-        complete(&mut value, kind)?;
+        complete(&mut value, "", kind)?;
         InfrastructureTemplate::parse(&value)
             .map(Object::from)
             .map_err(|error| fault(&["metadata"], error.to_string()))
@@ -153,7 +155,7 @@ fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadErro
 }
 
 /// Name and namespace as the API server has them, and quantities as text.
-fn complete(value: &mut Value, kind: &str) -> Result<(), ReadError> {
+fn complete(value: &mut Value, group: &str, kind: &str) -> Result<(), ReadError> {
     quantities_as_text(value);
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else {
         return Err(fault(&["metadata"], "metadata is missing; write at least metadata: {name: …}"));
@@ -161,7 +163,7 @@ fn complete(value: &mut Value, kind: &str) -> Result<(), ReadError> {
     if metadata.get("name").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err(fault(&["metadata", "name"], "the name is missing; write it as a text that isn't empty"));
     }
-    if CLUSTER_SCOPED.contains(&kind) {
+    if CLUSTER_SCOPED.contains(&kind) && group != names::HYPERSHIFT_GROUP {
         metadata.remove("namespace");
     } else if metadata.get("namespace").is_none_or(|namespace| namespace.as_str() == Some("")) {
         metadata.insert("namespace".to_owned(), Value::String("default".to_owned()));
@@ -211,6 +213,7 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
         (_, "PodDisruptionBudget") => typed::<policy::v1::PodDisruptionBudget>(value)?.into(),
         (_, "PriorityClass") => typed::<scheduling::v1::PriorityClass>(value)?.into(),
         (_, "RuntimeClass") => typed::<node::v1::RuntimeClass>(value)?.into(),
+        (names::HYPERSHIFT_GROUP, _) => typed::<hypershift::NodePool>(value)?.into(),
         (_, "NodePool") => return node_pool(value),
         (_, "NodeClaim") => {
             let mut claim = typed::<v1::NodeClaim>(value)?;

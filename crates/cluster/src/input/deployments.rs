@@ -1,14 +1,15 @@
 //! MachineDeployments with what belongs to them, read once each.
 
-use super::{Books, InputOptions};
+use super::{Books, InputOptions, Origin};
 use crate::snapshot::Snapshot;
+use crate::surface;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet, controller_of_kind};
 use karpenter_capi_api::names::{annotations, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_catalog::{CatalogEntry, CatalogInput, Facts, catalog};
-use karpenter_capi_lifecycle::ledger::{Entry, Ledger, assigned, bound};
+use karpenter_capi_lifecycle::ledger::{Entry, assigned, bound};
 use karpenter_capi_model::name::NamespacedName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub(super) fn read(
     in_scope
         .map(|(name, object)| {
             let mut facts: Facts = options.facts.get(name).cloned().unwrap_or_default();
+            surface::learn(snapshot, object, options.origin, &mut facts);
             facts.claims_to_enter = books.get(name).map_or(0, |books| books.to_enter);
             let owned = Owned {
                 machine_sets: sets.get(name).map(Vec::as_slice).unwrap_or_default(),
@@ -108,7 +110,7 @@ pub fn offer(
     })
 }
 
-/// As [`offer`], all of it from the picture; for many MachineDeployments at once, [`super::provisioning_input`] is quicker.
+/// As [`offer`], all of it from the picture of a live cluster; for many MachineDeployments at once, [`super::provisioning_input`] is quicker.
 pub fn offer_of(
     snapshot: &Snapshot,
     deployment: &MachineDeployment,
@@ -127,7 +129,9 @@ pub fn offer_of(
     let machines: Vec<_> =
         snapshot.machines.values().filter(|machine| is_owned(&machine.metadata)).cloned().collect();
     let owned = Owned { machine_sets: &machine_sets, machines: &machines };
-    offer(snapshot, deployment, owned, facts, now)
+    let mut facts = facts.clone();
+    surface::learn(snapshot, deployment, Origin::Cluster, &mut facts);
+    offer(snapshot, deployment, owned, &facts, now)
 }
 
 /// What each MachineDeployment's claims will still do to its replicas, by the rules of the ledger.
@@ -138,9 +142,7 @@ pub(super) fn books(snapshot: &Snapshot) -> BTreeMap<NamespacedName, Books> {
         let Some(deployment) = snapshot.machine_deployments.get(&name) else {
             continue;
         };
-        let ledger =
-            annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
-        let counted = ledger.contains(&Entry::of(claim)) || was_bound(claim);
+        let counted = surface::ledger(snapshot, deployment).contains(&Entry::of(claim)) || was_bound(claim);
         let deleting = claim.metadata.deletion_timestamp.is_some();
         let takes_no_replica = [annotations::ADOPT, annotations::REPLACES]
             .iter()

@@ -1,6 +1,6 @@
 //! One write each, with the precondition that it was decided under.
 
-use super::revisions;
+use super::{Live, revisions};
 use crate::context::Context;
 use crate::error::{Attempt, Error, is_not_found};
 use crate::facts::Lesson;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment};
 use karpenter_capi_api::names::{annotations, managers};
 use karpenter_capi_lifecycle::claim::finalizer_patch;
-use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, MachineRef, Waiting, Write};
+use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, Ledger, MachineRef, Waiting, Write};
 use karpenter_capi_model::name::NamespacedName;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Resource;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(super) async fn write(
     context: &Context,
     name: &NamespacedName,
-    deployment: Option<&MachineDeployment>,
+    live: &Live,
     write: Write,
 ) -> Result<(), Error> {
     match write {
@@ -43,20 +43,8 @@ pub(super) async fn write(
         }
         Write::DeleteMachine { machine } => delete_machine(context, &machine).await,
         Write::UpdateLedger { resource_version, ledger, replicas, end_pause } => {
-            let text = (!ledger.is_empty()).then(|| ledger.to_string());
-            let mut patch = json!({
-                "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
-            });
-            if end_pause {
-                patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
-                patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
-            }
-            if let Some(replicas) = replicas {
-                patch["spec"] = json!({ "replicas": replicas });
-            }
-            let before = deployment.and_then(|deployment| deployment.spec.replicas);
-            tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
-            patch_deployment(context, name, &patch).await
+            let books = Books { resource_version, ledger, replicas, end_pause };
+            update_ledger(context, name, live, &books).await
         }
         Write::ReleaseHook { machine } => {
             tracing::info!(machine = %machine.name, "releasing Machine");
@@ -86,6 +74,53 @@ pub(super) async fn write(
         }
         Write::FinishClaim { claim } => finish_claim(context, &claim).await,
     }
+}
+
+/// What the one patch of ledger and number says.
+struct Books {
+    resource_version: String,
+    ledger: Ledger,
+    replicas: Option<i64>,
+    end_pause: bool,
+}
+
+/// Ledger and number in one patch, of the MachineDeployment or of the HyperShift NodePool that writes over its number.
+async fn update_ledger(
+    context: &Context,
+    name: &NamespacedName,
+    live: &Live,
+    books: &Books,
+) -> Result<(), Error> {
+    let Books { resource_version, ledger, replicas, end_pause } = books;
+    let text = (!ledger.is_empty()).then(|| ledger.to_string());
+    let mut patch = json!({
+        "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
+    });
+    if let Some(replicas) = replicas {
+        patch["spec"] = json!({ "replicas": replicas });
+    }
+    let before = live.deployment.as_ref().and_then(|deployment| deployment.spec.replicas);
+    tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
+    let hosting = live.hypershift.as_ref().and_then(|pool| Some((pool, context.hypershift_node_pools()?)));
+    let Some((pool, api)) = hosting else {
+        if *end_pause {
+            patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
+            patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
+        }
+        return patch_deployment(context, name, &patch).await;
+    };
+    if pool.wanted().is_none()
+        && let (Some(deployment), Some(replicas)) = (&live.deployment, replicas)
+    {
+        // HyperShift leaves the number to the MachineDeployment. Number first: an entry is judged by the number that is found.
+        let version = &deployment.metadata.resource_version;
+        let number = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
+        patch_deployment(context, name, &number).await?;
+        patch["spec"].take();
+    }
+    let pool = pool.metadata.name.as_deref().unwrap_or_default();
+    let action = || format!("patch HyperShift NodePool {pool}, which owns the replicas of {name}");
+    context.merge(&api, pool, managers::LEDGER, &patch, action).await.map(drop)
 }
 
 /// A MachineDeployment that is gone is seen so in the next step.

@@ -11,6 +11,7 @@ fn world() -> World {
             "metadata": {"name": "m1", "namespace": "d", "annotations": {"karpenter.cluster.x-k8s.io/claims": "aaaaaaaa-aaaa"}},
             "spec": {"replicas": 2}
         }))],
+        hypershift_node_pools: vec![],
         machine_sets: vec![of(json!({
             "metadata": {"name": "s", "namespace": "d", "ownerReferences": [
                 {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "name": "m1", "uid": "x", "controller": true}]},
@@ -110,5 +111,29 @@ fn forgotten_marks_are_found() {
             "MachineDeployment d/m1: our own pause was left behind",
             "Node /n: the disruption taint without reason",
         ]
+    );
+}
+
+#[test]
+fn with_a_hypershift_node_pool_number_and_ledger_are_looked_for_there() {
+    let mut world = world();
+    let claims = "karpenter.cluster.x-k8s.io/claims";
+    let annotations = world.machine_deployments[0].metadata.annotations.as_mut().unwrap();
+    annotations.insert("hypershift.openshift.io/nodePool".into(), "clusters/np".into());
+    let ledger = annotations.remove(claims).unwrap();
+    world.hypershift_node_pools = vec![of(json!({
+        "metadata": {"name": "np", "namespace": "clusters", "annotations": {claims: ledger}}, "spec": {"replicas": 2}
+    }))];
+    assert_eq!(messages(&world), Vec::<String>::new());
+    world.hypershift_node_pools[0].spec.replicas = Some(3);
+    assert_eq!(
+        messages(&world),
+        ["MachineDeployment d/m1: 2 replicas, but HyperShift NodePool clusters/np wants 3"]
+    );
+    world.hypershift_node_pools[0].spec.replicas = Some(2);
+    world.machine_deployments[0].metadata.annotations.as_mut().unwrap().insert(claims.into(), "x".into());
+    assert_eq!(
+        messages(&world),
+        ["MachineDeployment d/m1: a ledger, but HyperShift NodePool clusters/np has one, too"]
     );
 }

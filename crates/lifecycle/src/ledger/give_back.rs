@@ -112,7 +112,7 @@ pub(super) fn delete(observed: &Observed<'_>, step: &mut Step) -> bool {
         } else if observed.rolling_out() {
             Some(format!("a roll-out of MachineDeployment {} is under way", deployment.name))
         } else {
-            paused = paused || super::revisions::pause(observed, claim, machine, step);
+            paused = paused || !deployment.hosted && super::revisions::pause(observed, claim, machine, step);
             Some(format!(
                 "MachineDeployment {} still has Machines of an older revision, which go first",
                 deployment.name

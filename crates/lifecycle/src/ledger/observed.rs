@@ -27,7 +27,7 @@ pub struct Observed<'a> {
 pub struct MachineDeploymentView {
     /// Namespace and name.
     pub name: NamespacedName,
-    /// `metadata.resourceVersion`.
+    /// `metadata.resourceVersion` of the object that carries number and ledger.
     pub resource_version: String,
     /// `spec.replicas`; absent is 0, as at `/scale`.
     pub replicas: i64,
@@ -35,8 +35,10 @@ pub struct MachineDeploymentView {
     pub ledger: Ledger,
     /// It has a deletionTimestamp.
     pub deleting: bool,
-    /// `status.observedGeneration` is current.
+    /// `status.observedGeneration` is current, of the present number.
     pub observed: bool,
+    /// Number and ledger stand on a HyperShift NodePool, and HyperShift takes off any pause of the MachineDeployment.
+    pub hosted: bool,
     /// `RollingUpdate`; false is `OnDelete`.
     pub rolling_update: bool,
     /// Somebody paused it, and by which switch: no write to it or its Machines.

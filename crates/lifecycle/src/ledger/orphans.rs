@@ -104,6 +104,7 @@ mod tests {
             ledger: Ledger::parse(&entries.join(",")),
             deleting: false,
             observed: true,
+            hosted: false,
             rolling_update: true,
             paused: None,
             own_pause: None,

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karpenter_capi_api::capi::{Cluster, Machine, MachineDeployment, MachineSet, StrategyType};
 use karpenter_capi_api::condition;
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{annotations, conditions, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::{
@@ -18,16 +19,22 @@ impl MachineDeploymentView {
     ///
     /// A pause stops every write. Maximum size and roll-outs are looked at by the steps themselves: claims that were assigned before
     /// may still enter up to the maximum, and raising during a roll-out is safe.
+    ///
+    /// With a HyperShift NodePool number, ledger and resourceVersion are that one's: HyperShift writes its number over the
+    /// MachineDeployment's own at every reconcile, and until it has, Cluster API can't have observed the present number. While it has
+    /// its autoscaling on, the number is left to the MachineDeployment.
     pub fn of(
         deployment: &MachineDeployment,
+        hypershift: Option<&hypershift::NodePool>,
         cluster: Option<&Cluster>,
         headroom: Option<i64>,
         unavailable: &[UnavailableReason],
     ) -> Self {
-        let ledger =
-            annotation(&deployment.metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default();
-        let replicas = i64::from(deployment.spec.replicas.unwrap_or_default());
-        let own_pause = own_pause(deployment);
+        let surface = hypershift.map_or(&deployment.metadata, |pool| &pool.metadata);
+        let own_replicas = deployment.spec.replicas.unwrap_or_default();
+        let replicas = hypershift.and_then(hypershift::NodePool::wanted).unwrap_or(own_replicas);
+        // HyperShift takes off every pause, so none of ours is begun there.
+        let own_pause = own_pause(deployment).filter(|_| hypershift.is_none());
         let paused = if own_pause.is_some() {
             paused_besides(deployment, cluster)
         } else {
@@ -39,16 +46,18 @@ impl MachineDeploymentView {
         let own = [ReasonCode::RollingOut, ReasonCode::MaxSize, ReasonCode::Paused, ReasonCode::Deleting];
         Self {
             name: name_of(&deployment.metadata),
-            resource_version: deployment.metadata.resource_version.clone().unwrap_or_default(),
-            replicas,
-            ledger,
+            resource_version: surface.resource_version.clone().unwrap_or_default(),
+            replicas: replicas.into(),
+            ledger: annotation(surface, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default(),
             deleting: deployment.metadata.deletion_timestamp.is_some(),
-            observed: deployment.status.observed_generation >= deployment.metadata.generation,
+            observed: own_replicas == replicas
+                && deployment.status.observed_generation >= deployment.metadata.generation,
+            hosted: hypershift.is_some(),
             rolling_update: deployment.spec.strategy() != StrategyType::OnDelete,
             paused,
             own_pause,
             pause_acknowledged: condition::is_true(&deployment.status.conditions, conditions::CAPI_PAUSED),
-            max_size: headroom.map(|headroom| replicas + headroom),
+            max_size: headroom.map(|headroom| i64::from(replicas) + headroom),
             unavailable: unavailable.iter().find(|reason| !own.contains(&reason.code)).cloned(),
         }
     }

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use karpenter_capi_api::capi::{CapiVersion, Machine, MachineDeployment, MachineSet};
+use karpenter_capi_api::hypershift;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions, Provider, ProviderOptions};
@@ -158,9 +159,20 @@ impl<'a> Stage<'a> {
         .await
     }
 
+    /// Of any namespace; none where HyperShift isn't there.
+    async fn hypershift_node_pools(&self) -> Result<Vec<hypershift::NodePool>> {
+        let api: Api<hypershift::NodePool> = Api::all(self.management.clone());
+        match api.list(&ListParams::default()).await {
+            Ok(pools) => Ok(pools.items),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     async fn world(&self) -> Result<World> {
         Ok(World {
             machine_deployments: self.capi().await?,
+            hypershift_node_pools: self.hypershift_node_pools().await?,
             machine_sets: self.capi::<MachineSet>().await?,
             machines: self.capi().await?,
             claims: self.claims().await?,

@@ -100,7 +100,12 @@ impl Exploration {
 
 /// Explores all that people may do within their budgets. A search that finds suspiciously few states has not searched.
 fn explore_all(rolling_update: bool, floor: u8, people: People, at_least: usize) {
-    let explored = explore(State::new(rolling_update, floor, people), LIMIT);
+    explore_from(State::new(rolling_update, floor, people), at_least);
+}
+
+fn explore_from(initial: State, at_least: usize) {
+    let people = initial.people;
+    let explored = explore(initial, LIMIT);
     println!("{people:?}: {} states, {} transitions", explored.states, explored.transitions);
     assert!(explored.states < LIMIT, "not all states were looked at");
     assert!(explored.states >= at_least, "only {} states", explored.states);
@@ -121,6 +126,7 @@ const NOTHING: People = People {
     releases: 0,
     removals: 0,
     blocks: 0,
+    behind: 0,
 };
 
 #[test]
@@ -187,6 +193,16 @@ fn claims_vanish_and_the_machine_deployment_is_deleted() {
     explore_all(true, 1, People { creates: 1, deletes: 1, removals: 1, kills: 1, ..NOTHING }, 5_000);
 }
 
+#[test]
+fn hypershift_passes_the_number_on() {
+    let hosted = |rolling_update, people| State { hosted: true, ..State::new(rolling_update, 1, people) };
+    explore_from(hosted(true, People { creates: 2, deletes: 2, ..NOTHING }), 15_000);
+    explore_from(hosted(true, People { creates: 1, deletes: 1, downs: 1, kills: 1, ..NOTHING }), 15_000);
+    explore_from(hosted(true, People { creates: 1, deletes: 1, behind: 1, ups: 1, ..NOTHING }), 10_000);
+    explore_from(hosted(true, People { creates: 1, deletes: 1, templates: 1, ..NOTHING }), 20_000);
+    explore_from(hosted(false, People { creates: 2, deletes: 1, templates: 1, ..NOTHING }), 20_000);
+}
+
 /// `EXPLORE="floor=1,creates=2,kills=1,templates=1"` looks further: `on_delete=1` for that strategy, `limit=1000000` for a search that
 /// isn't complete.
 #[test]
@@ -195,7 +211,7 @@ fn whatever_is_asked_for() {
         return;
     };
     let mut people = NOTHING;
-    let (mut rolling, mut floor, mut limit) = (true, 0, usize::MAX);
+    let (mut rolling, mut hosted, mut floor, mut limit) = (true, false, 0, usize::MAX);
     for part in text.split(',') {
         let (key, value) = part.split_once('=').unwrap();
         let number: usize = value.parse().unwrap();
@@ -217,9 +233,11 @@ fn whatever_is_asked_for() {
             "releases" => people.releases = value,
             "removals" => people.removals = value,
             "blocks" => people.blocks = value,
+            "behind" => people.behind = value,
+            "hosted" => hosted = value > 0,
             other => panic!("{other} is nothing that people do"),
         }
     }
-    let explored = explore(State::new(rolling, floor, people), limit);
+    let explored = explore(State { hosted, ..State::new(rolling, floor, people) }, limit);
     println!("{text}: {} states, {} transitions", explored.states, explored.transitions);
 }

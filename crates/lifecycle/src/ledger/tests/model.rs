@@ -31,6 +31,8 @@ pub(super) struct People {
     pub(super) releases: u8,
     pub(super) removals: u8,
     pub(super) blocks: u8,
+    /// Behind HyperShift's back.
+    pub(super) behind: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -115,6 +117,10 @@ pub(super) enum Planned {
 pub(super) struct State {
     pub(super) rolling_update: bool,
     pub(super) replicas: i8,
+    /// Number and ledger stand on a HyperShift NodePool, whose number HyperShift passes on.
+    pub(super) hosted: bool,
+    /// The MachineDeployment's own number.
+    pub(super) passed_on: i8,
     pub(super) observed: bool,
     /// The template was changed, and its MachineSet isn't made yet.
     pub(super) new_template: bool,
@@ -166,6 +172,7 @@ pub(super) enum Action {
     },
     SetStatus(u8),
     DeploymentController,
+    HyperShift,
     SeePause,
     Person(people::Person),
 }
@@ -190,6 +197,8 @@ impl State {
         Self {
             rolling_update,
             replicas,
+            hosted: false,
+            passed_on: replicas,
             observed: true,
             new_template: false,
             paused: false,

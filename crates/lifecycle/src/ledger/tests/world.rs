@@ -28,6 +28,7 @@ impl World {
                 ledger: Ledger::default(),
                 deleting: false,
                 observed: true,
+                hosted: false,
                 rolling_update: true,
                 paused: None,
                 own_pause: None,

@@ -34,6 +34,9 @@ impl State {
         if self.deployment_has_work() {
             actions.push(Action::DeploymentController);
         }
+        if self.hosted && self.passed_on != self.replicas {
+            actions.push(Action::HyperShift);
+        }
         if self.deleting {
             return;
         }
@@ -138,11 +141,15 @@ impl State {
                 set.observed = true;
                 set.fresh = false;
                 // The MachineDeployment's status follows, before a Node can have joined.
-                self.fresh &= !self.slow;
+                self.fresh &= !self.slow || self.hosted;
             }
             Action::SeePause => {
                 self.pause_seen = self.paused;
-                self.fresh = false;
+                self.touch();
+            }
+            Action::HyperShift => {
+                self.passed_on = self.replicas;
+                self.observed = false;
             }
             Action::DeploymentController if self.deleting => {
                 self.machines.iter_mut().for_each(|machine| machine.deleting = true);
@@ -159,11 +166,16 @@ impl State {
             }
             Action::DeploymentController => {
                 self.reconcile_deployment();
-                self.fresh = false;
+                self.touch();
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// The MachineDeployment has a new version, which counts for our next patch unless that one goes to a NodePool.
+    pub(super) fn touch(&mut self) {
+        self.fresh &= self.hosted;
     }
 
     /// A MachineSet takes a Machine; somebody must have wanted that.
@@ -199,11 +211,11 @@ impl State {
         let before: Vec<i8> = self.sets.iter().map(|set| set.replicas).collect();
         let mut wanted = before.clone();
         let occupied: i8 = self.sets.iter().map(|set| set.replicas.max(set.status)).sum();
-        let limit = self.replicas + if self.rolling_update { MAX_SURGE } else { 0 };
-        if wanted[newest] > self.replicas {
-            wanted[newest] = self.replicas;
+        let limit = self.passed_on + if self.rolling_update { MAX_SURGE } else { 0 };
+        if wanted[newest] > self.passed_on {
+            wanted[newest] = self.passed_on;
         } else if occupied < limit {
-            wanted[newest] += (limit - occupied).min(self.replicas - wanted[newest]);
+            wanted[newest] += (limit - occupied).min(self.passed_on - wanted[newest]);
         }
         if self.rolling_update {
             self.lower_old_rolling(&mut wanted);
@@ -232,7 +244,7 @@ impl State {
 
     fn lower_old_on_delete(&self, wanted: &mut [i8]) {
         let newest = wanted.len() - 1;
-        let mut due = (wanted.iter().sum::<i8>() - self.replicas).max(0);
+        let mut due = (wanted.iter().sum::<i8>() - self.passed_on).max(0);
         for (number, set) in wanted.iter_mut().zip(&self.sets).take(newest) {
             // Replicas without Machines: somebody deleted those.
             let vacant = (*number - set.status).max(0);
@@ -260,14 +272,14 @@ impl State {
             .zip(wanted.iter())
             .map(|(set, intent)| (set.status - (*intent).min(set.replicas)).max(0))
             .sum();
-        let mut due = (total - pending - self.replicas).max(0);
+        let mut due = (total - pending - self.passed_on).max(0);
         let mut up: i8 = (0..=newest).map(available).sum();
         for only_unavailable in [true, false] {
             for (index, number) in wanted.iter_mut().enumerate().take(newest) {
                 let most = if only_unavailable { (*number - available(index)).max(0) } else { *number };
                 let mut step = most.min(due).max(0);
                 if available(index) > 0 {
-                    step = step.min((up - self.replicas).max(0));
+                    step = step.min((up - self.passed_on).max(0));
                     up -= step;
                 }
                 *number -= step;

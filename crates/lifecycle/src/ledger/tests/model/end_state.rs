@@ -54,6 +54,9 @@ impl State {
             if usize::try_from(self.replicas) != Ok(live) {
                 return wrong("Machines and replicas differ");
             }
+            if self.passed_on != self.replicas {
+                return wrong("the number wasn't passed on");
+            }
             if self.replicas - self.ledger() != self.floor {
                 return wrong("the floor moved");
             }

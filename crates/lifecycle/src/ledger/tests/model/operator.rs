@@ -83,7 +83,8 @@ impl State {
             replicas: self.replicas.into(),
             ledger: Ledger::default().changed(&entries, []),
             deleting: self.deleting,
-            observed: self.observed,
+            observed: self.observed && self.passed_on == self.replicas,
+            hosted: self.hosted,
             rolling_update: self.rolling_update,
             paused: (self.paused && self.note.is_none()).then(|| "paused".into()),
             own_pause: self.note.map(|note| OwnPause {

@@ -16,6 +16,8 @@ pub(in super::super) enum Person {
     ChangesTemplate,
     Pauses,
     Unpauses,
+    /// Lowers the MachineDeployment's own number, which HyperShift puts back.
+    LowersBehindHyperShift,
     /// Lifts the pause that is ours.
     LiftsPause,
     DeletesMachineDeployment,
@@ -40,6 +42,7 @@ impl State {
             releases,
             removals,
             blocks,
+            behind,
         } = self.people;
         let mut may = |budget: u8, allowed: bool, person: Person| {
             if budget > 0 && allowed && !self.gone {
@@ -62,6 +65,7 @@ impl State {
         }
         may(ups, true, Person::ScalesUp);
         may(downs, self.replicas > 0, Person::ScalesDown);
+        may(behind, self.hosted && self.passed_on > 0, Person::LowersBehindHyperShift);
         may(templates, self.template_may_change(), Person::ChangesTemplate);
         may(pauses, !self.paused, Person::Pauses);
         may(1, self.paused && self.note.is_none(), Person::Unpauses);
@@ -75,6 +79,7 @@ impl State {
     fn template_may_change(&self) -> bool {
         let sum: i8 = self.sets.iter().map(|set| set.replicas).sum();
         self.observed
+            && self.passed_on == self.replicas
             && !self.new_template
             && sum == self.replicas
             && self.sets.iter().all(|set| set.observed && set.status == set.replicas)
@@ -120,6 +125,12 @@ impl State {
                 self.slack += 1;
                 self.scale(self.replicas - 1);
             }
+            Person::LowersBehindHyperShift => {
+                people.behind -= 1;
+                self.credits += 1;
+                self.passed_on -= 1;
+                self.observed = false;
+            }
             Person::DeletesMachine(machine) => {
                 people.kills -= 1;
                 self.machines[usize::from(machine)].deleting = true;
@@ -129,7 +140,7 @@ impl State {
                 people.templates -= 1;
                 self.new_template = true;
                 self.observed = false;
-                self.fresh = false;
+                self.touch();
             }
             Person::Pauses => {
                 people.pauses -= 1;
@@ -159,7 +170,10 @@ impl State {
     }
 
     pub(super) fn scale(&mut self, replicas: i8) {
-        self.observed &= replicas == self.replicas;
+        if !self.hosted {
+            self.observed &= replicas == self.replicas;
+            self.passed_on = replicas;
+        }
         self.replicas = replicas;
         self.fresh = false;
     }
