@@ -96,9 +96,7 @@ async fn update_ledger(
     let mut patch = json!({
         "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
     });
-    if let Some(replicas) = replicas {
-        patch["spec"] = json!({ "replicas": replicas });
-    }
+    let number = replicas.map(|replicas| json!({ "replicas": replicas }));
     let before = live.deployment.as_ref().and_then(|deployment| deployment.spec.replicas);
     tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
     let hosting = live.hypershift.as_ref().and_then(|pool| Some((pool, context.hypershift_node_pools()?)));
@@ -107,16 +105,20 @@ async fn update_ledger(
             patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
             patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
         }
+        if let Some(number) = number {
+            patch["spec"] = number;
+        }
         return patch_deployment(context, name, &patch).await;
     };
-    if pool.wanted().is_none()
-        && let (Some(deployment), Some(replicas)) = (&live.deployment, replicas)
-    {
-        // HyperShift leaves the number to the MachineDeployment. Number first: an entry is judged by the number that is found.
-        let version = &deployment.metadata.resource_version;
-        let number = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
-        patch_deployment(context, name, &number).await?;
-        patch["spec"].take();
+    match (number, &live.deployment) {
+        (Some(number), Some(deployment)) if pool.wanted().is_none() => {
+            // HyperShift leaves the number to the MachineDeployment. Number first: an entry is judged by the number that is found.
+            let version = &deployment.metadata.resource_version;
+            let number = json!({ "metadata": { "resourceVersion": version }, "spec": number });
+            patch_deployment(context, name, &number).await?;
+        }
+        (Some(number), _) => patch["spec"] = number,
+        (None, _) => {}
     }
     let pool = pool.metadata.name.as_deref().unwrap_or_default();
     let action = || format!("patch HyperShift NodePool {pool}, which owns the replicas of {name}");

@@ -51,6 +51,17 @@ impl<'a> Hosted<'a> {
         }
         permit(&stage.client, "rbac/hypershift/role.yaml", USER).await?;
         let hypershift = HyperShift::start(&stage.client);
+        // Pods find the machine that was there.
+        wait::eventually("the first machine has its Node", MINUTE, async || {
+            let nodes = workload::nodes(&stage.client).await?;
+            ensure!(
+                nodes.iter().filter(|node| workload::is_ready(node)).count() == 1,
+                "{} Nodes",
+                nodes.len()
+            );
+            Ok(())
+        })
+        .await?;
         Ok(Self { stage, _hypershift: hypershift })
     }
 

@@ -124,6 +124,8 @@ pub(super) struct State {
     pub(super) observed: bool,
     /// The template was changed, and its MachineSet isn't made yet.
     pub(super) new_template: bool,
+    /// There has been a roll-out.
+    pub(super) rolled: bool,
     /// The annotation that pauses.
     pub(super) paused: bool,
     pub(super) note: Option<Note>,
@@ -201,6 +203,7 @@ impl State {
             passed_on: replicas,
             observed: true,
             new_template: false,
+            rolled: false,
             paused: false,
             note: None,
             pause_seen: false,

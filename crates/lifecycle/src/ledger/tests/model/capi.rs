@@ -190,7 +190,9 @@ impl State {
         let claim = machine.claim.and_then(|claim| self.claims.get(usize::from(claim)));
         let given_up =
             machine.marked && claim.is_some_and(|claim| !claim.exists || claim.deleting && claim.drained);
-        if given_up || rolls_out || spare {
+        // A lower number that HyperShift passes on when a roll-out has begun: the roll-out has remade what we gave back.
+        let remade = self.hosted && self.rolled && machine.claim.is_none() && !machine.old;
+        if given_up || rolls_out || spare || remade {
             return Ok(());
         }
         self.credits -= 1;

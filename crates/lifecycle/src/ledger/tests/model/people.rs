@@ -79,9 +79,8 @@ impl State {
     fn template_may_change(&self) -> bool {
         let sum: i8 = self.sets.iter().map(|set| set.replicas).sum();
         self.observed
-            && self.passed_on == self.replicas
             && !self.new_template
-            && sum == self.replicas
+            && sum == self.passed_on
             && self.sets.iter().all(|set| set.observed && set.status == set.replicas)
     }
 
@@ -139,6 +138,9 @@ impl State {
             Person::ChangesTemplate => {
                 people.templates -= 1;
                 self.new_template = true;
+                self.rolled = self.rolling_update;
+                // HyperShift writes both in one patch.
+                self.passed_on = self.replicas;
                 self.observed = false;
                 self.touch();
             }
