@@ -200,7 +200,7 @@ fn hypershift_passes_the_number_on() {
     explore_from(hosted(true, People { creates: 1, deletes: 1, downs: 1, kills: 1, ..NOTHING }), 15_000);
     explore_from(hosted(true, People { creates: 1, deletes: 1, behind: 1, ups: 1, ..NOTHING }), 10_000);
     explore_from(hosted(true, People { creates: 1, deletes: 1, templates: 1, ..NOTHING }), 20_000);
-    explore_from(hosted(false, People { creates: 1, deletes: 1, kills: 1, ..NOTHING }), 5_000);
+    explore_from(hosted(false, People { creates: 1, deletes: 1, kills: 1, ..NOTHING }), 3_000);
 }
 
 /// `EXPLORE="floor=1,creates=2,kills=1,templates=1"` looks further: `on_delete=1` for that strategy, `limit=1000000` for a search that
