@@ -195,7 +195,7 @@ mod tests {
         let requests: Vec<_> = [("o", 0), ("o", 1), ("o", 2), ("o", 3), ("other", 2)]
             .map(|(user, second)| parsed(&line("ResponseComplete", "get", user, second, pods)).unwrap())
             .into();
-        let at = |second| Timestamp::from_second(1_767_225_600 + second).unwrap();
+        let at = |second: i64| Timestamp::from_second(1_767_225_600 + second).unwrap();
         let tallies = tally(&requests, (at(1), at(3)), |user| (user == "o").then_some("workload"));
         assert_eq!(tallies.len(), 1);
         assert_eq!((tallies[0].count, tallies[0].verb.as_str()), (2, "get"));

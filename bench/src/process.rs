@@ -9,9 +9,9 @@ const TICKS_PER_SECOND: u32 = 100;
 /// Memory of a process, in KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Memory {
-    /// What is resident now (VmRSS).
+    /// What is resident now (`VmRSS`).
     pub(crate) resident_kib: u32,
-    /// The most that was ever resident (VmHWM).
+    /// The most that was ever resident (`VmHWM`).
     pub(crate) peak_kib: u32,
 }
 

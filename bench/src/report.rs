@@ -115,11 +115,12 @@ pub(crate) struct Ratio {
     pub(crate) what: String,
     pub(crate) ours: f64,
     pub(crate) peer: f64,
-    pub(crate) ratio: f64,
+    /// Above 1, the peer's figure is the larger one.
+    pub(crate) times: f64,
 }
 
 fn ratio(what: String, ours: f64, peer: f64) -> Ratio {
-    Ratio { what, ours, peer, ratio: peer / ours }
+    Ratio { what, ours, peer, times: peer / ours }
 }
 
 /// Both subjects' figures, where they are of the same thing.

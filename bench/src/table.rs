@@ -33,7 +33,7 @@ pub(crate) fn render(report: &Report) -> String {
         parts.extend(of_subject(findings));
     }
     if !report.ratios.is_empty() {
-        parts.push(headed("The peer's figures by the operator's", ratios(&report.ratios)));
+        parts.push(headed("The peer's figures by the operator's", &ratios(&report.ratios)));
     }
     parts.join("\n\n")
 }
@@ -43,23 +43,23 @@ fn of_subject(findings: &Findings) -> Vec<String> {
     vec![
         headed(
             &format!("{name}: pod unschedulable to replicas written, in milliseconds"),
-            reactions(findings),
+            &reactions(findings),
         ),
         headed(
             &format!(
                 "{name}: scale-up by {} Nodes took {:.1} s; seconds from its begin",
                 findings.scale_up.nodes, findings.scale_up.seconds
             ),
-            timeline(&findings.scale_up),
+            &timeline(&findings.scale_up),
         ),
-        headed(&format!("{name}: processor seconds during the scale-up"), processors(&findings.scale_up)),
+        headed(&format!("{name}: processor seconds during the scale-up"), &processors(&findings.scale_up)),
         requests(&format!("{name}: requests during the scale-up"), &findings.scale_up.requests),
         idle(name, &findings.idle),
-        headed(&format!("{name}: memory"), memory(findings)),
+        headed(&format!("{name}: memory"), &memory(findings)),
     ]
 }
 
-fn headed(heading: &str, table: Table) -> String {
+fn headed(heading: &str, table: &Table) -> String {
     format!("{heading}\n{table}")
 }
 
@@ -123,7 +123,7 @@ fn requests(heading: &str, requests: &Requests) -> String {
     if left > 0 {
         table.add_row(vec!["others".to_owned(), left.to_string()]);
     }
-    headed(&format!("{heading}: {} in all, {:.2} a second", requests.count, requests.per_second), table)
+    headed(&format!("{heading}: {} in all, {:.2} a second", requests.count, requests.per_second), &table)
 }
 
 fn idle(name: &str, idle: &Idle) -> String {
@@ -153,7 +153,7 @@ fn ratios(ratios: &[Ratio]) -> Table {
             ratio.what.clone(),
             format!("{:.2}", ratio.ours),
             format!("{:.2}", ratio.peer),
-            format!("{:.1}", ratio.ratio),
+            format!("{:.1}", ratio.times),
         ]
     });
     table(&["", "ours", "peer", "ratio"], rows)
