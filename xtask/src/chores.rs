@@ -6,8 +6,13 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 
-use crate::command::{build_binaries, cargo, end_to_end_binary, end_to_end_tests, spelled};
+use crate::command::{
+    MANAGER, SELECTION, build_binaries, cargo, end_to_end_binary, end_to_end_tests, spelled,
+};
 use crate::workspace::{Profile, Workspace};
+
+/// The program of `bench/`.
+const BENCH: &str = "karpenter-capi-bench";
 
 #[derive(Args)]
 pub(crate) struct EndToEnd {
@@ -27,6 +32,13 @@ pub(crate) struct Demo {
     #[arg(long)]
     release: bool,
     /// Handed to the demo as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Bench {
+    /// Handed to the bench as they are; `--help` lists what it takes.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -86,6 +98,18 @@ pub(crate) fn demo(workspace: &Workspace, options: &Demo) -> Result<ExitCode> {
     let mut demo = end_to_end_binary(workspace, profile, "demo");
     demo.args(&options.arguments);
     become_program(demo)
+}
+
+/// Everything is optimised, the hollow cloud too: it shares the machine with what is measured.
+pub(crate) fn bench(workspace: &Workspace, options: &Bench) -> Result<ExitCode> {
+    // Only what runs: each optimised binary costs minutes of link-time optimisation.
+    let mut build = cargo(workspace, ["build"]);
+    build.args(SELECTION).args(["--release", "--bin", MANAGER, "--bin", BENCH]);
+    prepare(build)?;
+    // Says what it needs and builds the control plane itself, if that isn't in the cache.
+    let mut bench = end_to_end_binary(workspace, Profile::Release, BENCH);
+    bench.args(&options.arguments);
+    become_program(bench)
 }
 
 pub(crate) fn control_plane(workspace: &Workspace, options: &ControlPlane) -> Result<ExitCode> {

@@ -42,6 +42,8 @@ enum Chore {
     E2e(chores::EndToEnd),
     /// Control plane, operator, sample pools and pods with a live table, until Ctrl-C.
     Demo(chores::Demo),
+    /// Measure reaction time, memory and requests of the optimised operator on a control plane with a thousand hollow machines.
+    Bench(chores::Bench),
     /// The control plane of the tests by itself: `build` its binaries, or bring it `up` until Ctrl-C.
     ControlPlane(chores::ControlPlane),
 }
@@ -65,6 +67,7 @@ fn run(chore: &Chore) -> Result<ExitCode> {
         Chore::Lint => chores::lint(&workspace),
         Chore::E2e(options) => chores::end_to_end(&workspace, options),
         Chore::Demo(options) => chores::demo(&workspace, options),
+        Chore::Bench(options) => chores::bench(&workspace, options),
         Chore::ControlPlane(options) => chores::control_plane(&workspace, options),
     }
 }

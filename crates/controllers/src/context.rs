@@ -17,7 +17,7 @@ use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::object::{Kind, Object};
 use karpenter_capi_cluster::surface::node_pool_name;
-use karpenter_capi_lifecycle::ledger::{MachineView, assigned};
+use karpenter_capi_lifecycle::ledger::{MachineView, assigned, bound};
 use karpenter_capi_model::name::NamespacedName;
 use kube::core::Resource;
 use kube::{Api, Client};
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Status that sums up many objects is written at most this often.
 const SUMMARY_DELAY: Duration = Duration::from_secs(1);
+/// A Machine changes a dozen times while it comes up, and each look at its MachineDeployment reads all of its Machines: what comes within
+/// this time is looked at once.
+const LEDGER_DELAY: Duration = Duration::from_millis(100);
 
 /// Work queues by what their keys name.
 pub(crate) struct Queues {
@@ -143,7 +146,8 @@ impl Context {
             Object::MachineSet(set) => {
                 if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
                     let namespace = set.metadata.namespace.clone().unwrap_or_default();
-                    self.queues.machine_deployments.add(NamespacedName::new(namespace, owner.name.clone()));
+                    let deployment = NamespacedName::new(namespace, owner.name.clone());
+                    self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
                 }
             }
             Object::Machine(machine) => self.machine_changed(machine),
@@ -176,18 +180,34 @@ impl Context {
         for claim in snapshot.node_claims.values() {
             let known = claim.status.as_ref().and_then(|status| status.provider_id.as_deref());
             if provider_id.is_some() && known == provider_id {
-                self.claim_changed(claim);
+                self.claim_follows(claim);
+                // Of a Node the ledger only looks at whether it is drained. Kubelets write all the time, and a look reads all Machines.
+                if claim.metadata.deletion_timestamp.is_some() {
+                    self.ledger_follows(claim);
+                }
             }
         }
     }
 
     fn claim_changed(&self, claim: &NodeClaim) {
+        self.claim_follows(claim);
+        self.ledger_follows(claim);
+    }
+
+    fn claim_follows(&self, claim: &NodeClaim) {
         self.queues.node_claims.add(name(claim));
-        if let Some(deployment) = assigned(claim) {
-            self.queues.machine_deployments.add(deployment);
-        }
         if let Some(pool) = pool_name(claim) {
             self.queues.node_pools.add_after(pool.to_owned(), SUMMARY_DELAY);
+        }
+    }
+
+    /// At once where replicas may have to change: a claim that wants to enter or to go. What happens to one that has its Machine is looked
+    /// at together with its neighbours'.
+    pub(crate) fn ledger_follows(&self, claim: &NodeClaim) {
+        if let Some(deployment) = assigned(claim) {
+            let settled = bound(claim).is_some() && claim.metadata.deletion_timestamp.is_none();
+            let wait = if settled { LEDGER_DELAY } else { Duration::ZERO };
+            self.queues.machine_deployments.add_after(deployment, wait);
         }
     }
 
@@ -216,7 +236,7 @@ impl Context {
 
     fn machine_changed(&self, machine: &Machine) {
         if let Some(deployment) = MachineView::machine_deployment(machine) {
-            self.queues.machine_deployments.add(deployment);
+            self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
         }
         let owner = machine.metadata.annotations.as_ref().and_then(|all| all.get(annotations::NODECLAIM));
         if let Some((claim, _)) = owner.and_then(|owner| owner.split_once('/')) {

@@ -6,7 +6,7 @@ mod write;
 pub(crate) use write::finish_claim;
 
 use crate::context::{Context, of_machine_deployment};
-use crate::error::{Attempt, Error};
+use crate::error::{Attempt, Class, Error};
 use crate::facts::Lesson;
 use crate::queue::Outcome;
 use jiff::Timestamp;
@@ -17,8 +17,8 @@ use karpenter_capi_cluster::input::{Origin, Owned, offer};
 use karpenter_capi_cluster::surface;
 use karpenter_capi_lifecycle::claim::is_drained;
 use karpenter_capi_lifecycle::ledger::{
-    ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, assigned,
-    step,
+    ClaimView, Entry, MachineDeploymentView, MachineSetView, MachineView, Observed, Orphans, Trust, Write,
+    assigned, step,
 };
 use karpenter_capi_lifecycle::workload::Recognition;
 use karpenter_capi_model::name::NamespacedName;
@@ -120,14 +120,33 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
             claims.unwrap_or_default(),
         );
     }
-    for write in step.writes {
-        write::write(&context, &name, &live, write).await?;
-    }
+    write_all(&context, &name, &live, step.writes).await?;
     for waiting in step.waiting {
         tracing::info!(claim = waiting.claim.name, machine_deployment = %name, "waiting: {}", waiting.message);
         write::tell_waiting(&context, &waiting).await;
     }
     Ok(step.look_again.map(|wait| Duration::try_from(wait).unwrap_or(Duration::from_secs(1))))
+}
+
+/// Makes the writes in order, without those that fall with one that met a conflict. The first conflict is returned.
+async fn write_all(
+    context: &Context,
+    name: &NamespacedName,
+    live: &Live,
+    writes: Vec<Write>,
+) -> Result<(), Error> {
+    let mut conflicts: Vec<(Write, Error)> = Vec::new();
+    for write in writes {
+        if conflicts.iter().any(|(conflicting, _)| write.falls_with(conflicting)) {
+            continue;
+        }
+        match write::write(context, name, live, write.clone()).await {
+            Ok(()) => {}
+            Err(error) if error.class() == Class::Conflict => conflicts.push((write, error)),
+            Err(error) => return Err(error),
+        }
+    }
+    conflicts.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
 }
 
 fn claims(context: &Context, deployment: &NamespacedName) -> Vec<Arc<NodeClaim>> {

@@ -248,8 +248,8 @@ async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimSta
     let written =
         context.merge_status(&context.node_claims(), &name, managers::NODECLAIM, &patch, action).await?;
     // The ledger looks at Drained, and nobody else tells it.
-    if let Some(deployment) = assigned(claim).filter(|_| written.is_some()) {
-        context.queues.machine_deployments.add(deployment);
+    if written.is_some() {
+        context.ledger_follows(claim);
     }
     Ok(())
 }

@@ -7,6 +7,8 @@ pub(crate) use trigger::Trigger;
 
 use crate::context::Context;
 use crate::error::{Attempt, Error, chain};
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
 use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
@@ -25,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 const MAX_INSTANCE_TYPES: usize = 600;
 /// Pods without a place are tried again after this long, even if nothing changed.
 const AGAIN: Duration = Duration::from_secs(10);
+/// How many claims are created at the same time. Each takes a round trip, which a busy API server draws out.
+const CREATED_AT_ONCE: usize = 32;
 /// How often a long pass says that it is still at it.
 const PROGRESS: Duration = Duration::from_secs(1);
 /// Own writes that no watch shows for this long were missed by it.
@@ -142,17 +146,25 @@ fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String
     }
 }
 
-/// Creates the claims one after the other: the ledger waits for all of a MachineDeployment's anyway, and a refusal of one is its own.
+/// Creates the claims, several at once: a refusal of one is its own. Then their pods are told; no claim waits for that.
 async fn create_all(
     context: &Context,
     provisioning: &ProvisioningInput,
     plan: &Plan,
     memory: &mut Memory,
 ) -> Result<(), Error> {
+    let creating: Vec<BoxFuture<'_, _>> =
+        plan.node_claims.iter().map(|planned| create(context, provisioning, planned).boxed()).collect();
+    // In the order of the plan, whichever is answered first.
+    let created: Vec<_> = stream::iter(creating).buffered(CREATED_AT_ONCE).collect().await;
     let mut first_error = None;
-    for planned in &plan.node_claims {
-        match create(context, provisioning, planned).await {
-            Ok(Some(claim)) => memory.nominate(provisioning, &planned.pods, &claim),
+    let mut nominations = Vec::new();
+    for (planned, created) in plan.node_claims.iter().zip(created) {
+        match created {
+            Ok(Some(claim)) => {
+                memory.nominate(provisioning, &planned.pods, &claim);
+                nominations.extend(planned.pods.iter().map(|pod| (pod, claim.clone())));
+            }
             Ok(None) => {}
             Err(error) => {
                 tracing::error!(node_pool = planned.node_pool, error = %chain(&error), "could not create a NodeClaim");
@@ -160,6 +172,7 @@ async fn create_all(
             }
         }
     }
+    report::nominate(context, provisioning, &nominations).await;
     first_error.map_or(Ok(()), Err)
 }
 
@@ -192,7 +205,6 @@ async fn create(
     );
     context.metrics.node_claim_created(&created, "provisioned");
     let name = crate::context::name(&created);
-    report::nominate(context, provisioning, &name, &planned.pods).await;
     context.index.assume(created.clone(), Timestamp::now());
     context.changed(crate::watch::Change::Object(created.into()));
     Ok(Some(name))

@@ -265,6 +265,19 @@ pub enum Write {
     },
 }
 
+impl Write {
+    /// Whether this write, later in the same step, must not be made when an earlier one met a conflict.
+    ///
+    /// A Machine changes all the time while it comes up. That one can't be bound yet says nothing of the others, nor of claims that
+    /// want to enter; only the note of it on its claim must wait. After any other conflict all of the rest is stale.
+    pub fn falls_with(&self, conflicting: &Self) -> bool {
+        let Self::Bind { machine: unbound, .. } = conflicting else {
+            return true;
+        };
+        matches!(self, Self::RecordMachine { machine, .. } if *machine == unbound.name)
+    }
+}
+
 /// What a claim waits for, for its status and for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
@@ -277,7 +290,7 @@ pub struct Waiting {
 /// What to do next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// In this order; after a failed one the rest is dropped and everything observed anew.
+    /// In this order; after a failed one those that [fall with it](Write::falls_with) are dropped, and everything is observed anew.
     pub writes: Vec<Write>,
     /// What can't go on yet, and why.
     pub waiting: Vec<Waiting>,

@@ -41,12 +41,11 @@ pub(super) fn note_first_decisions(
 
 /// Tells each pod where it is to start, or why it has no place.
 pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) {
-    for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
-        for pod in placement.pods.iter().take(TOLD_PODS) {
-            let message = format!("Pod should schedule on: nodeclaim/{}", placement.node);
-            context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
-        }
-    }
+    let in_flight = plan.placements.iter().filter(|placement| placement.in_flight);
+    let nominations: Vec<_> = in_flight
+        .flat_map(|placement| placement.pods.iter().map(|pod| (pod, placement.node.clone())))
+        .collect();
+    nominate(context, provisioning, &nominations).await;
     for pending in plan.pending.iter().take(TOLD_PODS) {
         context
             .events
@@ -55,14 +54,13 @@ pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, pl
     }
 }
 
-/// Tells the pods of a new claim.
+/// Tells pods of the claims that are made for them.
 pub(super) async fn nominate(
     context: &Context,
     provisioning: &ProvisioningInput,
-    claim: &str,
-    pods: &[NamespacedName],
+    nominations: &[(&NamespacedName, String)],
 ) {
-    for pod in pods.iter().take(TOLD_PODS) {
+    for (pod, claim) in nominations.iter().take(TOLD_PODS) {
         let message = format!("Pod should schedule on: nodeclaim/{claim}");
         context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
     }

@@ -208,6 +208,27 @@ fn a_living_claim_gets_the_machine_before_an_ending_one() {
 }
 
 #[test]
+fn claims_that_want_to_enter_wait_neither_for_bindings_nor_for_their_conflicts() {
+    let mut world = World::with_floor(0);
+    world.claim("c0");
+    world.claim("c1");
+    world.operate(usize::MAX);
+    for _ in 0..2 {
+        world.make_machine("set-a", 0);
+    }
+    world.claim("c2");
+    let writes = world.observe().writes;
+    let [raise, bind, record, other_bind, other_record] = &writes[..] else { panic!("{writes:?}") };
+    assert!(matches!(raise, Write::UpdateLedger { replicas: Some(3), .. }), "{raise:?}");
+    assert!(matches!((bind, other_bind), (Write::Bind { .. }, Write::Bind { .. })), "{writes:?}");
+    // A conflict on one Machine takes the note on its own claim with it, and nothing else.
+    assert!(record.falls_with(bind));
+    assert!(![raise, other_bind, other_record].iter().any(|write| write.falls_with(bind)));
+    // One on the MachineDeployment is a picture that has changed.
+    assert!(bind.falls_with(raise) && record.falls_with(raise));
+}
+
+#[test]
 fn claims_beyond_the_maximum_size_end_for_lack_of_capacity() {
     let mut world = World::with_floor(1);
     world.deployment.max_size = Some(2);

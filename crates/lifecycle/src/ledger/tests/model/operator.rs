@@ -189,11 +189,16 @@ impl State {
         self.machines.iter_mut().for_each(|machine| machine.fresh = true);
     }
 
-    /// Makes the plan's next write; if its precondition fails, the rest of the plan is dropped.
+    /// Makes the plan's next write; if its precondition fails, what falls with it is dropped, as in [`Write::falls_with`].
     pub(super) fn write(&mut self) -> Result<(), String> {
         let write = self.plan.remove(0);
+        let unbound = if let Planned::Bind { machine, .. } = write { Some(machine) } else { None };
         if !self.make(write)? {
-            self.plan.clear();
+            self.plan.retain(|later| match (unbound, later) {
+                (None, _) => false,
+                (Some(unbound), Planned::Record { machine, .. }) => *machine != unbound,
+                (Some(_), _) => true,
+            });
         }
         Ok(())
     }
