@@ -1,20 +1,62 @@
-//! The eight Go binaries of a control plane and the manifests that belong to them, built once and cached.
+//! The Go programs that the suite needs and the manifests that belong to them, built once and cached.
 //!
-//! The cache folder is named by a hash of the Go module, the packages and the build flags, so that another version never meets
-//! stale files. Starting a plane from a filled cache needs neither Go nor its module cache.
+//! There are two Go modules, so that the versions of a control plane and of upstream's Karpenter needn't agree. The cache folder of
+//! each is named by a hash of the module, its packages and the build flags, so that another version never meets stale files.
+//! Starting from a filled cache needs neither Go nor its module cache.
 
-mod build;
+mod kwok_karpenter;
 mod manifests;
+mod module;
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
-use sha2::{Digest, Sha256};
 
-pub(crate) use build::last_lines;
+pub use kwok_karpenter::KwokKarpenter;
+pub(crate) use module::last_lines;
+
+use module::{GoProgram, Module, Stamp};
+
+/// Etcd, Kubernetes, Cluster API and kwok.
+static CONTROL_PLANE: Module = Module {
+    name: "the control plane",
+    folder: "control-plane",
+    takes: "about ten CPU minutes",
+    go_mod: include_str!("../control-plane/go.mod"),
+    go_sum: include_str!("../control-plane/go.sum"),
+    programs: &[
+        Binary::Etcd.program(),
+        Binary::ApiServer.program(),
+        Binary::ControllerManager.program(),
+        Binary::Scheduler.program(),
+        Binary::Kubectl.program(),
+        Binary::CapiCore.program(),
+        Binary::Clusterctl.program(),
+        Binary::Kwok.program(),
+    ],
+    // Components refuse or misreport version skew when they don't know their own version.
+    stamps: &[
+        Stamp {
+            module: "k8s.io/kubernetes",
+            flags: |version| stamp("k8s.io/component-base/version", version),
+        },
+        Stamp {
+            module: "sigs.k8s.io/cluster-api",
+            flags: |version| stamp("sigs.k8s.io/cluster-api/version", version),
+        },
+    ],
+};
+
+fn stamp(package: &str, version: &str) -> String {
+    let minor = version.split('.').nth(1).unwrap_or("0");
+    format!(
+        "-X {package}.gitVersion={version} -X {package}.gitMajor=1 -X {package}.gitMinor={minor} \
+         -X {package}.gitTreeState=clean -X {package}.gitCommit=unknown -X {package}.buildDate=1970-01-01T00:00:00Z"
+    )
+}
 
 /// One of the programs of a control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,44 +94,27 @@ impl Binary {
 
     /// File name in the cache.
     pub fn file_name(self) -> &'static str {
-        match self {
-            Self::Etcd => "etcd",
-            Self::ApiServer => "kube-apiserver",
-            Self::ControllerManager => "kube-controller-manager",
-            Self::Scheduler => "kube-scheduler",
-            Self::Kubectl => "kubectl",
-            Self::CapiCore => "capi-core",
-            Self::Clusterctl => "clusterctl",
-            Self::Kwok => "kwok",
-        }
+        self.program().file_name
     }
 
-    /// The Go package it is built from.
-    fn package(self) -> &'static str {
-        match self {
-            Self::Etcd => "go.etcd.io/etcd/server/v3",
-            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
-            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
-            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
-            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::CapiCore => "sigs.k8s.io/cluster-api/core",
-            Self::Clusterctl => "sigs.k8s.io/cluster-api/cmd/clusterctl",
-            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
-        }
-    }
-
-    /// The names that `go build` may give the file. A package whose path ends in a major version is named after the element
-    /// before it, except by older toolchains.
-    fn built_names(self) -> &'static [&'static str] {
-        match self {
-            Self::Etcd => &["server", "v3"],
-            Self::CapiCore => &["core"],
-            _ => &[],
-        }
+    const fn program(self) -> GoProgram {
+        let (package, file_name, built_names): (_, _, &[&str]) = match self {
+            Self::Etcd => ("go.etcd.io/etcd/server/v3", "etcd", &["server", "v3"]),
+            Self::ApiServer => ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver", &[]),
+            Self::ControllerManager => {
+                ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager", &[])
+            }
+            Self::Scheduler => ("k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler", &[]),
+            Self::Kubectl => ("k8s.io/kubernetes/cmd/kubectl", "kubectl", &[]),
+            Self::CapiCore => ("sigs.k8s.io/cluster-api/core", "capi-core", &["core"]),
+            Self::Clusterctl => ("sigs.k8s.io/cluster-api/cmd/clusterctl", "clusterctl", &[]),
+            Self::Kwok => ("sigs.k8s.io/kwok/cmd/kwok", "kwok", &[]),
+        };
+        GoProgram { package, file_name, built_names }
     }
 }
 
-/// A filled cache folder.
+/// A filled cache folder of a control plane.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     folder: PathBuf,
@@ -101,42 +126,13 @@ impl Binaries {
     /// Of several processes that call this at once, one builds and the others wait. The error says what to install when
     /// Go is missing or too old, and shows the end of Go's output when a build fails.
     pub async fn ensure() -> Result<Self> {
-        tokio::task::spawn_blocking(Self::ensure_blocking).await.context("building the control plane")?
-    }
-
-    fn ensure_blocking() -> Result<Self> {
-        let root = cache_root()?;
-        let binaries = Self { folder: root.join(fingerprint()) };
-        if binaries.complete() {
-            return Ok(binaries);
-        }
-        fs::create_dir_all(&binaries.folder)
-            .with_context(|| format!("creating the cache folder {}", binaries.folder.display()))?;
-        let _lock = lock(&binaries.folder.join("lock"))?;
-        if !binaries.programs_exist() {
-            build::build(&binaries.folder)?;
-        }
-        if !binaries.manifests_exist() {
-            manifests::render(&binaries)?;
-        }
-        Ok(binaries)
-    }
-
-    fn complete(&self) -> bool {
-        self.programs_exist() && self.manifests_exist()
-    }
-
-    fn programs_exist(&self) -> bool {
-        Binary::ALL.iter().all(|binary| self.path(*binary).is_file())
-    }
-
-    fn manifests_exist(&self) -> bool {
-        self.folder.join(manifests::FOLDER).is_dir()
+        let filled = tokio::task::spawn_blocking(|| CONTROL_PLANE.fill(manifests::FOLDER, manifests::render));
+        Ok(Self { folder: filled.await.context("building the control plane")?? })
     }
 
     /// Where a program lies.
     pub fn path(&self, binary: Binary) -> PathBuf {
-        self.folder.join(build::FOLDER).join(binary.file_name())
+        Module::path(&self.folder, binary.file_name())
     }
 
     /// The cache folder.
@@ -172,34 +168,17 @@ fn cache_root() -> Result<PathBuf> {
             .join(".cache/karpenter-capi"),
     };
     // Components are started in other working folders, so a relative path from the environment must not stay relative.
-    let base = std::path::absolute(&base)
-        .with_context(|| format!("resolving the cache folder {}", base.display()))?;
-    Ok(base.join("control-plane"))
+    std::path::absolute(&base).with_context(|| format!("resolving the cache folder {}", base.display()))
 }
 
-fn fingerprint() -> String {
-    let mut hasher = Sha256::new();
-    let parts = [build::GO_MOD, build::GO_SUM, env::consts::OS, env::consts::ARCH];
-    for part in parts
-        .into_iter()
-        .chain(Binary::ALL.map(Binary::package))
-        .chain(build::arguments().iter().map(String::as_str))
-    {
-        hasher.update(part);
-        hasher.update([0]);
-    }
-    // Eight bytes tell folders apart and keep paths short.
-    let digest = hasher.finalize();
-    let head = digest.first_chunk::<8>().copied().unwrap_or_default();
-    format!("{:016x}", u64::from_be_bytes(head))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Locks `path` until the returned file is dropped, also by the end of the process.
-fn lock(path: &Path) -> Result<fs::File> {
-    let file = fs::File::create(path).with_context(|| format!("creating {}", path.display()))?;
-    if file.try_lock().is_err() {
-        eprintln!("waiting for another process that builds the control plane ({} is locked)", path.display());
-        file.lock().with_context(|| format!("locking {}", path.display()))?;
+    #[test]
+    fn versions_are_read_from_the_module_file() {
+        let kubernetes = CONTROL_PLANE.version("k8s.io/kubernetes");
+        assert!(kubernetes.starts_with("v1."), "{kubernetes}");
+        assert!(CONTROL_PLANE.version("sigs.k8s.io/cluster-api").starts_with("v1."));
     }
-    Ok(file)
 }

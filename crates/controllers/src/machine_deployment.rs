@@ -154,7 +154,8 @@ fn claims(context: &Context, deployment: &NamespacedName) -> Vec<Arc<NodeClaim>>
     snapshot
         .node_claims
         .values()
-        .filter(|claim| assigned(claim).as_ref() == Some(deployment))
+        // A claim of another Karpenter has our annotation when its pool's template has it.
+        .filter(|claim| claim.spec.node_class_ref.is_ours() && assigned(claim).as_ref() == Some(deployment))
         .cloned()
         .collect()
 }

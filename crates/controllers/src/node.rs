@@ -20,7 +20,12 @@ pub(crate) async fn reconcile(context: Arc<Context>, name: String) -> Outcome {
     if node.metadata.deletion_timestamp.is_none() || !has_finalizer {
         return Ok(None);
     }
-    let Some(claim) = claim_of(&context, node) else {
+    let claim = claim_of(&context, node);
+    // Another Karpenter, with the same finalizer, may still be draining it.
+    if !node::is_managed(node, claim.as_deref()) {
+        return Ok(None);
+    }
+    let Some(claim) = claim else {
         return release(&context, node).await;
     };
     if claim.metadata.deletion_timestamp.is_none() {

@@ -106,9 +106,10 @@ fn judge(context: &Context, claim: &NodeClaim, add: impl FnOnce(&mut Registratio
     context.queues.node_pools.add(crate::context::name(pool.as_ref()));
 }
 
-/// The claim's pool, as the index has it.
+/// The claim's pool, as the index has it. A pool of another Karpenter, which a claim made by hand may name, is none.
 fn pool_of(context: &Context, claim: &NodeClaim) -> Option<Arc<NodePool>> {
-    context.index.snapshot().node_pool(pool_name(claim)?).cloned()
+    let pool = context.index.snapshot().node_pool(pool_name(claim)?).cloned();
+    pool.filter(|pool| pool.spec.template.spec.node_class_ref.is_ours())
 }
 
 /// The Machine that the claim names, as the index has it.

@@ -23,7 +23,7 @@ pub struct World {
     pub machine_sets: Vec<MachineSet>,
     /// Machines of the Cluster.
     pub machines: Vec<Machine>,
-    /// NodeClaims of ours.
+    /// NodeClaims, those of other Karpenters as well.
     pub claims: Vec<NodeClaim>,
     /// Nodes.
     pub nodes: Vec<Node>,
@@ -45,12 +45,19 @@ impl fmt::Display for Violation {
 }
 
 /// Checks the books. An empty list means: replicas are exact, each entry has one claim, each bound claim one Machine and that Machine
-/// that claim, and no hook, mark, pause, taint or finalizer of ours is without its reason.
+/// that claim, no hook, mark, pause, taint or finalizer of ours is without its reason, and nothing of ours is on what belongs to
+/// another Karpenter.
 pub fn check(world: &World) -> Vec<Violation> {
-    let mut checker = Checker { world, found: Vec::new() };
+    let (ours, of_others) = world.claims.iter().partition(|claim| claim.spec.node_class_ref.is_ours());
+    let mut checker = Checker { world, ours, of_others, found: Vec::new() };
     world.machine_deployments.iter().for_each(|deployment| checker.machine_deployment(deployment));
     world.machines.iter().for_each(|machine| checker.machine(machine));
-    world.claims.iter().for_each(|claim| checker.claim(claim));
+    for claim in checker.ours.clone() {
+        checker.claim(claim);
+    }
+    for claim in checker.of_others.clone() {
+        checker.claim_of_others(claim);
+    }
     world.nodes.iter().for_each(|node| checker.node(node));
     checker.found.sort();
     checker.found
@@ -58,6 +65,8 @@ pub fn check(world: &World) -> Vec<Violation> {
 
 struct Checker<'a> {
     world: &'a World,
+    ours: Vec<&'a NodeClaim>,
+    of_others: Vec<&'a NodeClaim>,
     found: Vec<Violation>,
 }
 
@@ -95,7 +104,7 @@ impl Checker<'_> {
             );
         }
         for entry in ledger.iter() {
-            let claims = world.claims.iter().filter(|claim| Entry::of(claim) == *entry).count();
+            let claims = self.ours.iter().filter(|claim| Entry::of(claim) == *entry).count();
             if claims != 1 {
                 self.report(
                     "MachineDeployment",
@@ -163,7 +172,7 @@ impl Checker<'_> {
         if !hooked {
             self.report("Machine", metadata, "a claim, but not our hook");
         }
-        let claim = self.world.claims.iter().find(|claim| ClaimRef::of(claim).to_string() == owner);
+        let claim = self.ours.iter().find(|claim| ClaimRef::of(claim).to_string() == owner);
         match claim {
             None => self.report("Machine", metadata, format!("claim {owner} does not exist")),
             Some(claim) if bound(claim).as_ref() != Some(&name(metadata)) => {
@@ -219,12 +228,27 @@ impl Checker<'_> {
         }
     }
 
+    fn claim_of_others(&mut self, claim: &NodeClaim) {
+        if let Some(machine) = bound(claim) {
+            let message = format!("it is another Karpenter's, but Machine {machine} is written on it");
+            self.report("NodeClaim", &claim.metadata, message);
+        }
+    }
+
     fn node(&mut self, node: &Node) {
         let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
-        let claim = self.world.claims.iter().find(|claim| {
+        let has_it = |claim: &&&NodeClaim| {
             provider_id.is_some()
                 && claim.status.as_ref().and_then(|status| status.provider_id.as_ref()) == provider_id
-        });
+        };
+        if self.of_others.iter().any(|claim| has_it(&claim)) {
+            if label(&node.metadata, labels::NODECLASS).is_some() {
+                self.report("Node", &node.metadata, "it is another Karpenter's, but our label is on it");
+            }
+            // Finalizer and taints have the same names there.
+            return;
+        }
+        let claim = self.ours.iter().find(has_it).copied();
         let has_finalizer =
             node.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == finalizers::TERMINATION);
         let ours: BTreeMap<&str, bool> = [

@@ -34,6 +34,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 pub fn registered(claim: &NodeClaim, node: &Node) -> Option<NodeChange> {
     let mut wanted_labels = claim.metadata.labels.clone().unwrap_or_default();
     wanted_labels.insert(labels::REGISTERED.to_owned(), "true".to_owned());
+    // A claim that a person made may lack it, and [`is_managed`] goes by it once the claim is gone.
+    wanted_labels.insert(labels::NODECLASS.to_owned(), claim.spec.node_class_ref.name.clone());
     let wanted_annotations = claim.metadata.annotations.clone().unwrap_or_default();
     let wanted_annotations = wanted_annotations
         .into_iter()
@@ -136,6 +138,15 @@ pub fn unreachable_since(node: &Node) -> Option<Timestamp> {
     let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "Unknown")?;
     ready.last_transition_time.as_ref().map(|time| time.0)
+}
+
+/// Whether the Node's end is our business: its claim is ours or, where it has none any more, it carries the label that registration
+/// gives to Nodes of ours. Finalizer and taints don't tell, as every Karpenter uses the same.
+pub fn is_managed(node: &Node, claim: Option<&NodeClaim>) -> bool {
+    claim.map_or_else(
+        || node.metadata.labels.as_ref().is_some_and(|all| all.contains_key(labels::NODECLASS)),
+        |claim| claim.spec.node_class_ref.is_ours(),
+    )
 }
 
 /// Whether registration has been written to this Node. A Node that was deleted and made anew by its kubelet has lost it.

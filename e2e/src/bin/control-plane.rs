@@ -4,7 +4,7 @@ use std::{env, io::Write, process::ExitCode};
 
 use anyhow::{Context, Result};
 use karpenter_capi_e2e::{
-    binaries::{Binaries, Binary},
+    binaries::{Binaries, Binary, KwokKarpenter},
     hollow,
     plane::{ControlPlane, Options},
 };
@@ -12,7 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: control-plane build | up
 
-  build   builds etcd, the Kubernetes components, kwok and Cluster API from Go modules into the cache and prints where they are
+  build   builds etcd, the Kubernetes components, kwok, Cluster API and upstream's Karpenter for kwok from Go modules into the cache
+          and prints where they are
   up      starts a control plane with Cluster API and the hollow infrastructure provider, prints its KUBECONFIG, ends at Ctrl-C
 
   KARPENTER_CAPI_CACHE      folder of the cache, by default ~/.cache/karpenter-capi
@@ -40,10 +41,12 @@ async fn main() -> ExitCode {
 
 async fn build() -> Result<()> {
     let binaries = Binaries::ensure().await?;
+    let karpenter = KwokKarpenter::ensure().await?;
     let mut output = std::io::stdout().lock();
     for binary in Binary::ALL {
         writeln!(output, "{}", binaries.path(binary).display())?;
     }
+    writeln!(output, "{}", karpenter.program().display())?;
     Ok(())
 }
 

@@ -1,66 +1,37 @@
 //! Manifests that lie in Go modules: Cluster API's CRDs and webhooks, kwok's stages.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Binaries, Binary, WEBHOOK_BASE, WEBHOOK_CA, build};
+use super::{
+    Binary, WEBHOOK_BASE, WEBHOOK_CA,
+    module::{self, Module, Rendering},
+};
 
 /// The folder inside the cache folder; the number changes with what this module makes of the sources.
 pub(super) const FOLDER: &str = "manifests-1";
 pub(super) const CAPI: &str = "cluster-api.json";
 pub(super) const KWOK: &str = "kwok-stages.yaml";
 
-/// Renders all manifests; the folder appears only when it is complete.
-pub(super) fn render(binaries: &Binaries) -> Result<()> {
-    build::check_go()?;
-    let scratch = tempfile::Builder::new()
-        .prefix("rendering-")
-        .tempdir_in(binaries.folder())
-        .context("creating a folder")?;
-    let module = scratch.path().join("module");
-    build::write_module(&module)?;
-    let output = scratch.path().join(FOLDER);
-    fs::create_dir(&output)?;
-
-    let capi = module_folder(&module, "sigs.k8s.io/cluster-api")?;
-    let crds = kustomize(binaries, &capi.join("core/config/crd"))?;
+pub(super) fn render(rendering: &Rendering<'_>) -> Result<()> {
+    let kubectl = Module::path(rendering.cache, Binary::Kubectl.file_name());
+    let capi = module::sources(rendering.module, "sigs.k8s.io/cluster-api")?;
+    let crds = kustomize(&kubectl, &capi.join("core/config/crd"))?;
     let webhooks_path = capi.join("core/config/webhook/manifests.yaml");
     let webhooks =
         fs::read_to_string(&webhooks_path).with_context(|| format!("reading {}", webhooks_path.display()))?;
-    fs::write(output.join(CAPI), serde_json::to_vec(&cluster_api(&crds, &webhooks)?)?)?;
+    fs::write(rendering.output.join(CAPI), serde_json::to_vec(&cluster_api(&crds, &webhooks)?)?)?;
 
-    let kwok = module_folder(&module, "sigs.k8s.io/kwok")?;
-    fs::write(output.join(KWOK), kustomize(binaries, &kwok.join("kustomize/stage/fast"))?)?;
-
-    fs::rename(&output, binaries.folder().join(FOLDER)).context("moving the rendered manifests into place")
+    let kwok = module::sources(rendering.module, "sigs.k8s.io/kwok")?;
+    fs::write(rendering.output.join(KWOK), kustomize(&kubectl, &kwok.join("kustomize/stage/fast"))?)?;
+    Ok(())
 }
 
-fn module_folder(module: &Path, name: &str) -> Result<PathBuf> {
-    // `go list -m` knows no folder for a module that was never downloaded, as when only the programs were kept.
-    for arguments in [&["mod", "download", name][..], &["list", "-m", "-f", "{{.Dir}}", name]] {
-        let output = build::go(module).args(arguments).output().context("running go")?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "`go {}` failed: {}", arguments.join(" "), errors.trim());
-        let found = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        if !found.is_empty() {
-            return Ok(PathBuf::from(found));
-        }
-    }
-    anyhow::bail!("Go knows no folder for module {name}")
-}
-
-fn kustomize(binaries: &Binaries, folder: &Path) -> Result<String> {
-    let output = Command::new(binaries.path(Binary::Kubectl))
-        .arg("kustomize")
-        .arg(folder)
-        .output()
-        .context("running kubectl kustomize")?;
+fn kustomize(kubectl: &Path, folder: &Path) -> Result<String> {
+    let output =
+        Command::new(kubectl).arg("kustomize").arg(folder).output().context("running kubectl kustomize")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "`kubectl kustomize {}` failed: {}", folder.display(), errors.trim());
     String::from_utf8(output.stdout).context("kubectl kustomize wrote something other than UTF-8")

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bad_input;
+mod coexistence;
 mod crash;
 mod crash_points;
 mod hypershift;

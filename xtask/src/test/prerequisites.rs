@@ -13,9 +13,12 @@ const RUST_REMEDY: &str = "install it with https://rustup.rs, or bring it up to 
 const GO_REMEDY: &str = "install Go from https://go.dev/dl and put its `bin` folder on the PATH \
                          (/usr/local/go/bin is found without that)";
 
+/// The Go modules that the end-to-end suite builds programs from.
+const GO_MODULES: [&str; 2] = ["e2e/control-plane/go.mod", "e2e/kwok-karpenter/go.mod"];
+
 pub(super) fn check(workspace: &Workspace, log: &mut Log) -> Result<()> {
-    let go_mod = fs::read_to_string(workspace.root.join("e2e/control-plane/go.mod")).unwrap_or_default();
-    let go = go_directive(&go_mod).unwrap_or("1.26");
+    let go_mods = GO_MODULES.map(|path| fs::read_to_string(workspace.root.join(path)).unwrap_or_default());
+    let go = newest_go(&go_mods).unwrap_or("1.26");
     let mut missing = Vec::new();
     let mut need = |what: &str, command: Command, least: Option<&str>, remedy: &str| -> Result<()> {
         let found = match log.capture(command) {
@@ -86,9 +89,10 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     dotted.get(..end)?.trim_end_matches('.').split('.').map(|part| part.parse().ok()).collect()
 }
 
-/// The Go version that a `go.mod` asks for.
-fn go_directive(go_mod: &str) -> Option<&str> {
-    go_mod.lines().find_map(|line| line.strip_prefix("go ")).map(str::trim)
+/// The newest of the Go versions that several `go.mod` ask for.
+fn newest_go(go_mods: &[String]) -> Option<&str> {
+    let asked = go_mods.iter().filter_map(|go_mod| go_mod.lines().find_map(|line| line.strip_prefix("go ")));
+    asked.map(str::trim).max_by_key(|version| numbers(version))
 }
 
 #[cfg(test)]
@@ -114,7 +118,9 @@ mod tests {
     }
 
     #[test]
-    fn the_go_version_is_read_from_go_mod() {
-        assert_eq!(go_directive("module example.com/x\n\ngo 1.26.0\n\ntool (\n)\n"), Some("1.26.0"));
+    fn the_newest_go_version_of_all_modules_is_wanted() {
+        let go_mods = ["1.26.0", "1.26.10", "1.26.9"]
+            .map(|version| format!("module example.com/x\n\ngo {version}\n\ntool (\n)\n"));
+        assert_eq!(newest_go(&go_mods), Some("1.26.10"));
     }
 }

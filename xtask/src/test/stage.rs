@@ -62,7 +62,7 @@ pub(super) static STAGES: [Stage; 10] = [
     },
     Stage {
         name: "control-plane",
-        summary: "builds Kubernetes and Cluster API from Go modules (about 11 CPU minutes, then cached)",
+        summary: "builds Kubernetes, Cluster API and another Karpenter from Go modules (about 15 CPU minutes, then cached)",
         has_tests: false,
         run: |workspace, _, log| control_plane(workspace, log),
     },

@@ -54,9 +54,15 @@ pub(super) fn read(
         found.add_claim(claim, node, options, deployments, warnings);
     }
     let machines = machines_by_node(snapshot);
+    let of_others = provider_ids_of_others(snapshot);
     for (name, node) in snapshot.nodes.iter().filter(|(name, _)| !joined.contains(&name.name)) {
-        let machine = machines.get(name.name.as_str()).copied();
-        found.add_unclaimed(snapshot, node, machine, options, deployments, warnings);
+        let machine = machines.get(name.name.as_str());
+        let is_of_others = provider_id(node).is_some_and(|id| of_others.contains(id));
+        let deployment = machine
+            .and_then(|machine| deployment_of(machine, deployments))
+            // Another Karpenter's nodes may have the same instance type, but say nothing about our machines.
+            .or_else(|| by_labels(node.metadata.labels.as_ref()?, deployments).filter(|_| !is_of_others));
+        found.add_unclaimed(snapshot, node, deployment, options, warnings);
     }
     found.views.sort_by(|a, b| a.name.cmp(&b.name));
     found
@@ -98,16 +104,11 @@ impl Nodes {
         &mut self,
         snapshot: &Snapshot,
         node: &core::Node,
-        machine: Option<&Machine>,
+        deployment: Option<&Deployment>,
         options: &InputOptions,
-        deployments: &Deployments,
         warnings: &mut Warnings,
     ) {
         let name = name_of(&node.metadata);
-        let labels = node.metadata.labels.clone().unwrap_or_default();
-        let deployment = machine
-            .and_then(|machine| deployment_of(machine, deployments))
-            .or_else(|| by_labels(&labels, deployments));
         let promise = deployment.map(|deployment| deployment.entry.instance_type.as_ref());
         let marked = options.marked.contains(name);
         let (mut view, problems) =
@@ -116,7 +117,7 @@ impl Nodes {
             warnings.add(format!("Node/{name}"), problem);
         }
         // A Node of a NodePool of ours counts for its limits even while nobody has claimed it; files often show only Nodes.
-        let pool = pool_of(Some(&labels)).filter(|pool| {
+        let pool = pool_of(node.metadata.labels.as_ref()).filter(|pool| {
             snapshot
                 .node_pools
                 .get(&cluster_key(pool))
@@ -188,13 +189,21 @@ fn machines_by_node(snapshot: &Snapshot) -> BTreeMap<&str, &Machine> {
 fn by_provider_id(snapshot: &Snapshot) -> BTreeMap<&str, &Arc<core::Node>> {
     let mut found = BTreeMap::new();
     for node in snapshot.nodes.values() {
-        if let Some(id) =
-            node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).filter(|id| !id.is_empty())
-        {
+        if let Some(id) = provider_id(node) {
             found.entry(id).or_insert(node);
         }
     }
     found
+}
+
+fn provider_id(node: &core::Node) -> Option<&str> {
+    node.spec.as_ref()?.provider_id.as_deref().filter(|id| !id.is_empty())
+}
+
+/// Of claims that other Karpenters have launched.
+fn provider_ids_of_others(snapshot: &Snapshot) -> BTreeSet<&str> {
+    let claims = snapshot.node_claims.values().filter(|claim| !claim.spec.node_class_ref.is_ours());
+    claims.filter_map(|claim| claim.status.as_ref()?.provider_id.as_deref()).collect()
 }
 
 /// By the claim's status; until that is written, by the Machine that it is bound to, so that one machine isn't counted as two.

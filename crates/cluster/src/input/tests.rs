@@ -237,6 +237,25 @@ fn a_claim_from_before_assignments_is_known_by_its_labels() {
 }
 
 #[test]
+fn a_node_of_another_karpenter_is_room_but_tells_nothing_of_our_machines() {
+    let node = "---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {karpenter.sh/nodepool: other, node.kubernetes.io/instance-type: m1}}
+spec: {providerID: 'kwok://1'}
+status: {capacity: {cpu: '4', memory: 16Gi, pods: '110'}, allocatable: {cpu: '1', memory: 1Gi, pods: '110'}}
+";
+    let status = "status: {providerID: 'kwok://1'}\n";
+    let ours = "group: karpenter.cluster.x-k8s.io, kind: ClusterAPINodeClass";
+    let theirs = claim("nc", "", status).replace(ours, "group: karpenter.kwok.sh, kind: KWOKNodeClass");
+    let made = made(&(world(&["m1"]) + &theirs + node));
+    let [found] = made.input.nodes.as_slice() else { panic!("{:?}", made.input.nodes) };
+    assert_eq!((found.name.as_str(), &found.node_claim, &found.node_pool), ("n1", &None, &None));
+    assert_eq!(found.allocatable.cpu(), 1000);
+    assert_eq!((&found.machine_deployment, &found.price), (&None, &None));
+}
+
+#[test]
 fn claims_on_their_way_take_room_below_the_maximum_size() {
     let limited = world(&["m1"]).replace(
         "    karpenter.cluster.x-k8s.io/price",

@@ -32,7 +32,8 @@ fn world() -> World {
         claims: vec![of(json!({
             "metadata": {"name": "c", "uid": "aaaaaaaa-aaaa-aaaa", "annotations": {
                 "karpenter.cluster.x-k8s.io/machine-deployment": "d/m1", "cluster.x-k8s.io/machine": "d/ours"}},
-            "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "K", "name": "n"}},
+            "spec": {"requirements": [], "nodeClassRef":
+                {"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "n"}},
             "status": {"providerID": "x://1"}
         }))],
         nodes: vec![of(json!({
@@ -136,4 +137,55 @@ fn with_a_hypershift_node_pool_number_and_ledger_are_looked_for_there() {
         messages(&world),
         ["MachineDeployment d/m1: a ledger, but HyperShift NodePool clusters/np has one, too"]
     );
+}
+/// A claim of another Karpenter that is going, and its Node.
+fn with_others(mut world: World) -> World {
+    world.claims.push(of(json!({
+        "metadata": {"name": "theirs", "uid": "bbbbbbbb-bbbb-bbbb", "deletionTimestamp": "2026-01-05T12:00:00Z"},
+        "spec": {"requirements": [], "nodeClassRef": {"group": "g", "kind": "K", "name": "n"}},
+        "status": {"providerID": "y://1"}
+    })));
+    world.nodes.push(of(json!({
+        "metadata": {"name": "theirs", "finalizers": ["karpenter.sh/termination"], "labels": {}},
+        "spec": {"providerID": "y://1", "taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
+    })));
+    world
+}
+
+#[test]
+fn claims_and_nodes_of_another_karpenter_keep_books_of_their_own() {
+    assert_eq!(messages(&with_others(world())), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_written_to_another_karpenters_objects_is_found() {
+    let mut world = with_others(world());
+    world.claims[1]
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert("cluster.x-k8s.io/machine".to_owned(), "d/ours".to_owned());
+    world.nodes[1]
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert("karpenter.cluster.x-k8s.io/clusterapinodeclass".to_owned(), "n".to_owned());
+    assert_eq!(
+        messages(&world),
+        [
+            "Node /theirs: it is another Karpenter's, but our label is on it",
+            "NodeClaim /theirs: it is another Karpenter's, but Machine d/ours is written on it",
+        ]
+    );
+}
+
+#[test]
+fn an_entry_of_another_karpenters_claim_is_found() {
+    let mut world = with_others(world());
+    world.machine_deployments[0]
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert("karpenter.cluster.x-k8s.io/claims".to_owned(), "aaaaaaaa-aaaa,bbbbbbbb-bbbb".to_owned());
+    assert_eq!(messages(&world), ["MachineDeployment d/m1: ledger entry bbbbbbbb-bbbb has 0 claims"]);
 }

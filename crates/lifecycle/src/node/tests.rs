@@ -12,7 +12,8 @@ fn claim() -> NodeClaim {
             "annotations": {"team": "a", "cluster.x-k8s.io/machine": "default/m"}
         },
         "spec": {
-            "requirements": [], "nodeClassRef": {"group": "g", "kind": "K", "name": "n"},
+            "requirements": [],
+            "nodeClassRef": {"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "default"},
             "taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}],
             "startupTaints": [{"key": "net", "effect": "NoExecute"}]
         }
@@ -31,7 +32,10 @@ fn registration_brings_labels_taints_finalizer_and_takes_the_unregistered_taint(
         change.patch,
         json!({
             "metadata": {
-                "labels": {"karpenter.sh/nodepool": "p", "karpenter.sh/registered": "true", "topology.kubernetes.io/zone": "z1"},
+                "labels": {
+                    "karpenter.cluster.x-k8s.io/clusterapinodeclass": "default", "karpenter.sh/nodepool": "p",
+                    "karpenter.sh/registered": "true", "topology.kubernetes.io/zone": "z1"
+                },
                 "annotations": {"team": "a"},
                 "finalizers": ["karpenter.sh/termination"],
                 "resourceVersion": "7"
@@ -50,7 +54,10 @@ fn a_node_that_has_everything_is_left_alone() {
     let complete = node(json!({
         "metadata": {
             "name": "n1", "finalizers": ["karpenter.sh/termination"], "annotations": {"team": "a"},
-            "labels": {"karpenter.sh/nodepool": "p", "topology.kubernetes.io/zone": "z1", "karpenter.sh/registered": "true"}
+            "labels": {
+                "karpenter.sh/nodepool": "p", "topology.kubernetes.io/zone": "z1", "karpenter.sh/registered": "true",
+                "karpenter.cluster.x-k8s.io/clusterapinodeclass": "default"
+            }
         },
         "spec": {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}, {"key": "net", "effect": "NoExecute"}]}
     }));
@@ -82,4 +89,25 @@ fn only_our_finalizer_is_taken_off() {
     let node =
         node(json!({"metadata": {"name": "n1", "finalizers": ["theirs", "karpenter.sh/termination"]}}));
     assert_eq!(released(&node).unwrap().patch["metadata"]["finalizers"], json!(["theirs"]));
+}
+
+#[test]
+fn a_node_is_ours_by_its_claim_and_without_one_by_its_label() {
+    let theirs: NodeClaim = serde_json::from_value(json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "q-x"},
+        "spec": {"requirements": [], "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}}
+    }))
+    .unwrap();
+    // Finalizer, taint and pool label are every Karpenter's.
+    let of_any = node(json!({
+        "metadata": {"name": "n1", "finalizers": ["karpenter.sh/termination"], "labels": {"karpenter.sh/nodepool": "p"}},
+        "spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
+    }));
+    assert!(is_managed(&of_any, Some(&claim())));
+    assert!(!is_managed(&of_any, Some(&theirs)));
+    assert!(!is_managed(&of_any, None));
+    let labelled = node(json!({
+        "metadata": {"name": "n1", "labels": {"karpenter.cluster.x-k8s.io/clusterapinodeclass": "default"}}
+    }));
+    assert!(is_managed(&labelled, None));
 }

@@ -51,7 +51,7 @@ pub struct ClaimTally {
 ///
 /// A node is known by its provider ID, so that claims count from their launch on; what is being deleted no longer counts. Until a
 /// node is initialized, the claim's capacity stands for whatever the Node doesn't tell yet. A Node without a claim belongs to the
-/// pool that its label names. `claims` and `nodes` may hold those of other pools, too.
+/// pool that its label names. `claims` and `nodes` may hold those of other pools, and claims of other Karpenters, which don't count.
 pub fn counted<'a>(
     pool: &str,
     claims: impl IntoIterator<Item = &'a NodeClaim>,
@@ -60,6 +60,7 @@ pub fn counted<'a>(
     let mut total: BTreeMap<&str, i64> =
         [CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS].into_iter().map(|resource| (resource, 0)).collect();
     let mut counted = Counted::default();
+    let claims = claims.into_iter().filter(|claim| claim.spec.node_class_ref.is_ours());
     for pair in joined(claims, nodes).values().filter(|pair| pair.pool() == Some(pool) && !pair.is_leaving())
     {
         counted.nodes += 1;

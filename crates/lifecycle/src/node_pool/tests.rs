@@ -143,6 +143,13 @@ fn claims_and_nodes_of_other_pools_do_not_count() {
 }
 
 #[test]
+fn a_claim_of_another_karpenter_does_not_count_whatever_its_label_says() {
+    let mut theirs = claim("theirs", Some("x://1"), json!({"cpu": "2"}));
+    theirs.spec.node_class_ref.group = "karpenter.kwok.sh".to_owned();
+    assert_eq!(counted("p", &[theirs], &[]).nodes, 0);
+}
+
+#[test]
 fn an_amount_that_cannot_be_read_is_named_and_stops_no_other() {
     let claims = [
         claim("a", Some("x://1"), json!({"cpu": "2", "memory": "16GB"})),

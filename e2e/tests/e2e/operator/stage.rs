@@ -40,9 +40,18 @@ impl<'a> Stage<'a> {
 
     /// As [`Stage::set`], with Cluster API in another cluster than pods and nodes.
     pub(super) async fn across(workload: &'a ControlPlane, management: &'a ControlPlane) -> Result<Self> {
+        Self::with_crds(workload, management, &shipped_crds()?).await
+    }
+
+    /// As [`Stage::across`], with other CRDs than those that are shipped.
+    pub(super) async fn with_crds(
+        workload: &'a ControlPlane,
+        management: &'a ControlPlane,
+        crds: &[Value],
+    ) -> Result<Self> {
         let (client, capi) = (workload.client()?, management.client()?);
         hollow::install(&capi).await?;
-        apply_crds(&client).await?;
+        install_crds(&client, crds).await?;
         let cloud = Provider::start(&capi, &client, ProviderOptions::of_plane(workload)?);
         objects::apply_all(&capi, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
         objects::apply(&client, &node_class("default")).await?;
@@ -142,12 +151,9 @@ impl<'a> Stage<'a> {
                 "{}",
                 violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
             );
-            let going = self
-                .claims()
-                .await?
-                .iter()
-                .filter(|claim| claim.metadata.deletion_timestamp.is_some())
-                .count();
+            let claims = self.claims().await?;
+            let ours = claims.iter().filter(|claim| claim.spec.node_class_ref.is_ours());
+            let going = ours.filter(|claim| claim.metadata.deletion_timestamp.is_some()).count();
             ensure!(going == 0, "{going} claims are going");
             Ok(())
         };
@@ -209,12 +215,15 @@ pub(super) fn pool(name: &str) -> Value {
 
 /// The CRDs as they are shipped.
 pub(crate) async fn apply_crds(client: &Client) -> Result<()> {
-    let crds = shipped_crds()?;
-    objects::apply_all(client, &crds).await?;
-    objects::crds_established(client, &crds, Duration::from_mins(1)).await
+    install_crds(client, &shipped_crds()?).await
 }
 
-fn shipped_crds() -> Result<Vec<Value>> {
+async fn install_crds(client: &Client, crds: &[Value]) -> Result<()> {
+    objects::apply_all(client, crds).await?;
+    objects::crds_established(client, crds, Duration::from_mins(1)).await
+}
+
+pub(super) fn shipped_crds() -> Result<Vec<Value>> {
     let folder = repository().join("crds");
     let mut crds = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {

@@ -49,7 +49,7 @@ fn budget(name: &str, app: &str, minimum: i32) -> Value {
 }
 
 /// A budget that the disruption controller has looked at.
-async fn apply_budget(stage: &Stage<'_>, name: &str, app: &str, minimum: i32) -> Result<()> {
+pub(super) async fn apply_budget(stage: &Stage<'_>, name: &str, app: &str, minimum: i32) -> Result<()> {
     objects::apply(&stage.client, &budget(name, app, minimum)).await?;
     let api: Api<PodDisruptionBudget> = Api::namespaced(stage.client.clone(), NAMESPACE);
     wait::eventually("the budget is counted", Duration::from_secs(30), async || {
