@@ -39,11 +39,20 @@ impl<'a> Stage<'a> {
 
     /// As [`Stage::set`], with Cluster API in another cluster than pods and nodes.
     pub(super) async fn across(workload: &'a ControlPlane, management: &'a ControlPlane) -> Result<Self> {
+        let stage = Self::without_cluster(workload, management).await?;
+        objects::apply_all(&stage.management, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
+        Ok(stage)
+    }
+
+    /// As [`Stage::across`], for a test that makes a Cluster of another kind.
+    pub(super) async fn without_cluster(
+        workload: &'a ControlPlane,
+        management: &'a ControlPlane,
+    ) -> Result<Self> {
         let (client, capi) = (workload.client()?, management.client()?);
         hollow::install(&capi).await?;
         apply_crds(&client).await?;
         let cloud = Provider::start(&capi, &client, ProviderOptions::of_plane(workload)?);
-        objects::apply_all(&capi, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
         objects::apply(&client, &node_class("default")).await?;
         Ok(Self { plane: workload, client, management: capi, _cloud: cloud })
     }
