@@ -53,6 +53,7 @@ async fn a_health_check_replaces_machines_and_none_is_made_twice() -> Result<()>
         stage.books_are_exact(Duration::from_mins(1)).await?;
         let witness = Witness::of(&stage, "small");
         one_of_ours(&stage, &witness).await?;
+        one_that_is_empty(&stage, &witness).await?;
         one_of_the_floor(&stage, &witness, floor.first().context("no floor")?).await?;
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
@@ -76,6 +77,25 @@ async fn one_of_ours(stage: &Stage<'_>, witness: &Witness) -> Result<()> {
     Ok(())
 }
 
+/// Its pod is gone: the Machine is given back with its claim, and nothing is made in its place.
+async fn one_that_is_empty(stage: &Stage<'_>, witness: &Witness) -> Result<()> {
+    let made = witness.seen().machines.len();
+    stage.scale("web", 1).await?;
+    let pods = stage.running("web", 1, Duration::from_secs(30)).await?;
+    let used: Vec<_> = pods.iter().filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
+    let claims = claims_are(stage, 2).await?;
+    let empty = claims.values().find(|claim| !used.contains(&node_of(claim))).context("no Node is empty")?;
+    break_node(stage, &node_of(empty)).await?;
+    event_says(stage, &name(empty), "MachineLost", &machine_of(empty)).await?;
+    is_gone(stage, empty, Duration::from_mins(1)).await?;
+    stage.books_are_exact(Duration::from_mins(1)).await?;
+    claims_are(stage, 1).await?;
+    ensure!(stage.replicas("small").await? == 2, "{} replicas", stage.replicas("small").await?);
+    let seen = witness.seen();
+    ensure!(seen.machines.len() == made, "a Machine was remade: {:?}", seen.machines);
+    Ok(())
+}
+
 /// Cluster API remakes it; neither the number nor a claim changes, and the new one is nobody's.
 async fn one_of_the_floor(stage: &Stage<'_>, witness: &Witness, broken: &str) -> Result<()> {
     let (claims, replicas) = (staying(stage).await?, witness.seen().replicas);
@@ -94,5 +114,5 @@ async fn one_of_the_floor(stage: &Stage<'_>, witness: &Witness, broken: &str) ->
     ensure!(witness.seen().replicas == replicas, "the number moved: {:?}", witness.seen().replicas);
     let now: Vec<String> = staying(stage).await?.into_keys().collect();
     ensure!(now == claims.into_keys().collect::<Vec<_>>(), "claims are now {now:?}");
-    stage.running("web", 2, Duration::from_secs(10)).await.map(drop)
+    stage.running("web", 1, Duration::from_secs(10)).await.map(drop)
 }

@@ -102,6 +102,45 @@ async fn claims_of_old_and_new_revisions_go_each_with_its_own_machine() -> Resul
     .await
 }
 
+/// `kubectl delete machine` is how people roll out under `OnDelete`: the pod moves to a Machine of the new template.
+///
+/// Of an older revision the number is lowered for it; of the newer one that would take an old Machine, so it is remade, and the remake
+/// is given back.
+#[tokio::test]
+async fn machines_that_somebody_deletes_are_replaced_whatever_their_revision() -> Result<()> {
+    ControlPlane::with(Options::complete("on-delete-by-hand"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        stage.machine_deployment(&small()).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let operator = stage.operator()?;
+        let first = claim_for(&stage, "first").await?;
+        let second = claim_for(&stage, "second").await?;
+        use_template(&stage, "small", "small-2", &small()).await?;
+        let second = moves(&stage, "second", &second).await?;
+        moves(&stage, "second", &second).await?;
+        ensure!(super::staying(&stage).await?.contains_key(&name(&first)), "the other claim has ended");
+        let machine = machines(&stage).get(&machine_of(&first)).await?;
+        ensure!(machine.metadata.deletion_timestamp.is_none(), "its Machine is going");
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Deletes a claim's Machine; the claim ends as lost, and its pod gets another one. There are two claims, before and after.
+async fn moves(stage: &Stage<'_>, app: &str, claim: &NodeClaim) -> Result<NodeClaim> {
+    let before = claims_are(stage, 2).await?;
+    let kind = "machines.v1beta2.cluster.x-k8s.io";
+    stage.plane.kubectl(&["delete", kind, &machine_of(claim), "-n", NAMESPACE, "--wait=false"]).await?;
+    event_says(stage, &name(claim), "MachineLost", &machine_of(claim)).await?;
+    is_gone(stage, claim, Duration::from_mins(2)).await?;
+    stage.running(app, 1, Duration::from_mins(1)).await?;
+    stage.books_are_exact(Duration::from_mins(2)).await?;
+    ensure!(stage.replicas("small").await? == 2, "{} replicas", stage.replicas("small").await?);
+    let new = claims_are(stage, 2).await?.into_iter().find(|(name, _)| !before.contains_key(name));
+    new.map(|(_, claim)| claim).context("no new claim")
+}
+
 /// Somebody else's pause holds everything, and only he takes it off.
 async fn under_a_foreign_pause(stage: &Stage<'_>, witness: &Witness, claim: &NodeClaim) -> Result<()> {
     let pause =
