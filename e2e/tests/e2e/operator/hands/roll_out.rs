@@ -276,17 +276,7 @@ async fn a_roll_out_that_is_undone_in_the_middle_ends_with_as_many_claims_and_ma
         let old = claims_are(&stage, 3).await?;
         let witness = Witness::of(&stage, "small");
         use_template(&stage, "small", "small-2", &small()).await?;
-        wait::eventually(
-            "a successor has a Machine of the new template",
-            Duration::from_mins(1),
-            async || {
-                let new = of_template(&stage, "small-2").await?;
-                let claims = staying(&stage).await?;
-                ensure!(claims.values().any(|claim| new.contains_key(&machine_of(claim))), "none has");
-                Ok(())
-            },
-        )
-        .await?;
+        is_bound_in(&stage, "small-2").await?;
         use_template(&stage, "small", "small", &small()).await?;
         is_over(&stage, "small").await?;
         stage.running("web", 3, Duration::from_mins(1)).await?;
@@ -296,6 +286,70 @@ async fn a_roll_out_that_is_undone_in_the_middle_ends_with_as_many_claims_and_ma
         ensure!(unowned(&stage).await?.is_empty(), "not claimed are {:?}", unowned(&stage).await?);
         ensure!(witness.seen().replicas == [3], "the number moved: {:?}", witness.seen().replicas);
         operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Somebody deletes the MachineSet: Cluster API makes another one, and all Machines are replaced at once.
+#[tokio::test]
+async fn a_machine_set_that_somebody_deletes_is_replaced_with_all_its_machines() -> Result<()> {
+    ControlPlane::with(Options::complete("machine-set"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        stage.machine_deployment(&small()).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let operator = stage.operator()?;
+        run(&stage, "web", 3).await?;
+        stage.books_are_exact(Duration::from_mins(1)).await?;
+        let old = claims_are(&stage, 3).await?;
+        let kind = "machinesets.v1beta2.cluster.x-k8s.io";
+        stage.plane.kubectl(&["delete", kind, "-n", NAMESPACE, "--all", "--wait=false"]).await?;
+        for claim in old.values() {
+            is_gone(&stage, claim, Duration::from_mins(2)).await?;
+        }
+        stage.running("web", 3, Duration::from_mins(1)).await?;
+        stage.books_are_exact(Duration::from_mins(2)).await?;
+        let replicas = stage.replicas("small").await?;
+        ensure!(claims_are(&stage, 3).await?.len() == 3 && replicas == 3, "{replicas} replicas");
+        ensure!(unowned(&stage).await?.is_empty(), "not claimed are {:?}", unowned(&stage).await?);
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// A third template comes before the second one is everywhere: Machines of all three stand side by side.
+#[tokio::test]
+async fn a_template_that_changes_again_in_the_middle_replaces_what_was_just_made() -> Result<()> {
+    ControlPlane::with(Options::complete("roll-on"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        stage.machine_deployment(&small()).await?;
+        surge(&stage, 2).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let operator = stage.operator()?;
+        run(&stage, "web", 3).await?;
+        stage.books_are_exact(Duration::from_mins(1)).await?;
+        let witness = Witness::of(&stage, "small");
+        use_template(&stage, "small", "small-2", &small()).await?;
+        is_bound_in(&stage, "small-2").await?;
+        use_template(&stage, "small", "small-3", &small()).await?;
+        is_over(&stage, "small-3").await?;
+        stage.running("web", 3, Duration::from_mins(1)).await?;
+        claims_are(&stage, 3).await?;
+        ensure!(unowned(&stage).await?.is_empty(), "not claimed are {:?}", unowned(&stage).await?);
+        ensure!(witness.seen().replicas == [3], "the number moved: {:?}", witness.seen().replicas);
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+/// A claim has a Machine of that template.
+async fn is_bound_in(stage: &Stage<'_>, template: &str) -> Result<()> {
+    wait::eventually(&format!("a claim has a Machine of {template}"), Duration::from_mins(1), async || {
+        let new = of_template(stage, template).await?;
+        let claims = staying(stage).await?;
+        ensure!(claims.values().any(|claim| new.contains_key(&machine_of(claim))), "none has");
         Ok(())
     })
     .await
