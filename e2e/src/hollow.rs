@@ -10,6 +10,7 @@ mod kinds;
 mod manifests;
 mod node;
 mod provider;
+pub mod topology;
 
 pub use behaviour::annotations;
 pub use kinds::{

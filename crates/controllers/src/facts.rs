@@ -56,15 +56,23 @@ impl FactBook {
         self.0.lock().facts.get(deployment).cloned().unwrap_or_default()
     }
 
-    /// Takes the offering out for a short while.
-    pub(crate) fn learn(&self, deployment: &NamespacedName, lesson: Lesson, message: String, now: Timestamp) {
+    /// Takes the offering out for a short while. Returns whether it was in for all that was known of that kind.
+    pub(crate) fn learn(
+        &self,
+        deployment: &NamespacedName,
+        lesson: Lesson,
+        message: String,
+        now: Timestamp,
+    ) -> bool {
         let mut book = self.0.lock();
         let facts = book.facts.entry(deployment.clone()).or_default();
         let fact = match lesson {
             Lesson::OutOfCapacity => &mut facts.out_of_capacity,
             Lesson::ScaledByOthers => &mut facts.scaled_by_others,
         };
+        let news = fact.as_ref().is_none_or(|known| known.until <= now);
         extend(fact, later(now, BACK_OFF), message);
+        news
     }
 
     /// A claim on the MachineDeployment has failed: takes the offering out, the longer the more often it has failed in this way.
@@ -170,6 +178,14 @@ mod tests {
         assert_eq!(fail(&book, Failure::RegistrationTimedOut, 18), (2, 24));
         assert_eq!(fail(&book, Failure::RegistrationTimedOut, 40), (3, 52));
         assert_eq!(book.of(&name()).launch_timed_out.unwrap().until, minute(52));
+    }
+
+    #[test]
+    fn a_lesson_is_news_until_it_is_known_and_again_after_its_back_off() {
+        let book = FactBook::default();
+        let learn = |at| book.learn(&name(), Lesson::ScaledByOthers, "m".to_owned(), minute(at));
+        assert_eq!([learn(0), learn(2), learn(4), learn(7)], [true, false, false, true]);
+        assert!(book.learn(&name(), Lesson::OutOfCapacity, "m".to_owned(), minute(7)), "another lesson");
     }
 
     #[test]

@@ -106,11 +106,10 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
     };
     observed.at_rest_since = memory.at_rest_since(&name, observed.at_rest(), now);
     let step = step(&observed);
-    if step.scaled_by_others {
-        let message = format!("somebody set {name} to fewer replicas than are claimed");
-        context.facts.learn(&name, Lesson::ScaledByOthers, message, now);
-    }
     if let Some(deployment) = &deployment {
+        if step.scaled_by_others {
+            learn_of_lowering(&context, live.deployment.as_ref(), deployment, now).await;
+        }
         let (replicas, claims) =
             (i32::try_from(deployment.replicas), usize::try_from(deployment.ledger.len()));
         context.metrics.machine_deployment(
@@ -147,6 +146,27 @@ async fn write_all(
         }
     }
     conflicts.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+}
+
+/// Somebody took machines of ours: the offering is out for a while, and its owner is told once why.
+async fn learn_of_lowering(
+    context: &Context,
+    object: Option<&MachineDeployment>,
+    deployment: &MachineDeploymentView,
+    now: Timestamp,
+) {
+    let message = format!(
+        "somebody set {} to {} replicas, below the {} that are claimed",
+        deployment.name,
+        deployment.replicas,
+        deployment.ledger.len()
+    );
+    let news = context.facts.learn(&deployment.name, Lesson::ScaledByOthers, message.clone(), now);
+    if let Some(object) = object.filter(|_| news) {
+        tracing::warn!("{message}");
+        let about = context.capi_reference(object);
+        context.management_events.warning(&about, "ScaledByOthers", message).await;
+    }
 }
 
 fn claims(context: &Context, deployment: &NamespacedName) -> Vec<Arc<NodeClaim>> {

@@ -5,6 +5,7 @@ mod bad_input;
 mod coexistence;
 mod crash;
 mod crash_points;
+mod hands;
 mod hypershift;
 mod launch;
 mod leadership;

@@ -49,11 +49,21 @@ impl<'a> Stage<'a> {
         management: &'a ControlPlane,
         crds: &[Value],
     ) -> Result<Self> {
+        let stage = Self::without_cluster(workload, management, crds).await?;
+        objects::apply_all(&stage.management, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
+        Ok(stage)
+    }
+
+    /// As [`Stage::with_crds`], for a test that makes a Cluster of another kind.
+    pub(super) async fn without_cluster(
+        workload: &'a ControlPlane,
+        management: &'a ControlPlane,
+        crds: &[Value],
+    ) -> Result<Self> {
         let (client, capi) = (workload.client()?, management.client()?);
         hollow::install(&capi).await?;
         install_crds(&client, crds).await?;
         let cloud = Provider::start(&capi, &client, ProviderOptions::of_plane(workload)?);
-        objects::apply_all(&capi, &hollow::cluster(NAMESPACE, CLUSTER)).await?;
         objects::apply(&client, &node_class("default")).await?;
         Ok(Self { plane: workload, client, management: capi, _cloud: cloud })
     }

@@ -67,11 +67,11 @@ async fn the_claim(stage: &Stage<'_>) -> Result<NodeClaim> {
     claims.pop().context("no claim")
 }
 
-fn name(claim: &NodeClaim) -> String {
+pub(super) fn name(claim: &NodeClaim) -> String {
     claim.metadata.name.clone().unwrap_or_default()
 }
 
-fn machine_of(claim: &NodeClaim) -> String {
+pub(super) fn machine_of(claim: &NodeClaim) -> String {
     let machine = claim
         .metadata
         .annotations
@@ -82,25 +82,30 @@ fn machine_of(claim: &NodeClaim) -> String {
     machine.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-fn node_of(claim: &NodeClaim) -> String {
+pub(super) fn node_of(claim: &NodeClaim) -> String {
     claim.status.as_ref().and_then(|status| status.node_name.clone()).unwrap_or_default()
 }
 
-fn claims(stage: &Stage<'_>) -> Api<NodeClaim> {
+pub(super) fn claims(stage: &Stage<'_>) -> Api<NodeClaim> {
     Api::all(stage.client.clone())
 }
 
-fn machines(stage: &Stage<'_>) -> Api<Machine> {
+pub(super) fn machines(stage: &Stage<'_>) -> Api<Machine> {
     Api::namespaced_with(stage.client.clone(), NAMESPACE, &CapiVersion::V1Beta2)
 }
 
-async fn delete_claim(stage: &Stage<'_>, claim: &NodeClaim) -> Result<()> {
+pub(super) async fn delete_claim(stage: &Stage<'_>, claim: &NodeClaim) -> Result<()> {
     claims(stage).delete(&name(claim), &DeleteParams::default()).await?;
     Ok(())
 }
 
 /// Status, reason and message of a claim's condition contain all of these words.
-async fn condition_says(stage: &Stage<'_>, claim: &NodeClaim, kind: &str, words: &[&str]) -> Result<()> {
+pub(super) async fn condition_says(
+    stage: &Stage<'_>,
+    claim: &NodeClaim,
+    kind: &str,
+    words: &[&str],
+) -> Result<()> {
     wait::eventually(&format!("{kind} says {words:?}"), Duration::from_secs(30), async || {
         let claim = claims(stage).get(&name(claim)).await?;
         let all = claim.status.map(|status| status.conditions).unwrap_or_default();
@@ -113,7 +118,7 @@ async fn condition_says(stage: &Stage<'_>, claim: &NodeClaim, kind: &str, words:
 }
 
 /// An event of that reason about an object of that name says so.
-async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -> Result<()> {
+pub(super) async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -> Result<()> {
     wait::eventually(
         &format!("an event {reason} about {about} says {words:?}"),
         Duration::from_secs(30),
@@ -132,7 +137,7 @@ async fn event_says(stage: &Stage<'_>, about: &str, reason: &str, words: &str) -
     .await
 }
 
-async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Result<()> {
+pub(super) async fn is_gone(stage: &Stage<'_>, claim: &NodeClaim, within: Duration) -> Result<()> {
     wait::eventually(&format!("{} and its Machine are gone", name(claim)), within, async || {
         ensure!(claims(stage).get_opt(&name(claim)).await?.is_none(), "the claim is there");
         ensure!(machines(stage).get_opt(&machine_of(claim)).await?.is_none(), "the Machine is there");
