@@ -4,6 +4,7 @@ mod audit;
 mod bad_input;
 mod crash;
 mod crash_points;
+mod held_up;
 mod launch;
 mod leadership;
 mod main_job;
