@@ -184,8 +184,79 @@ fn every_crate_is_named_in_the_maps() {
     assert_none(&complaints);
 }
 
+/// What a page says of tests: `file.rs` as code, and behind it on the same line the names of tests in it, as code too.
+fn named_tests(page: &str) -> Vec<(String, String)> {
+    let mut named = Vec::new();
+    for line in page.lines() {
+        let mut file = None;
+        for span in line.split('`').skip(1).step_by(2) {
+            if is_rust(span) {
+                file = Some(span.to_owned());
+            } else if let Some(file) = file.clone().filter(|_| is_name(span)) {
+                named.push((file, span.to_owned()));
+            }
+        }
+    }
+    named
+}
+
+fn is_name(span: &str) -> bool {
+    !span.is_empty() && span.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Whether the text has a test of that name, and not just a function.
+fn has_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let declares = |line: &str| {
+        let rest = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+        rest.and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.starts_with('('))
+    };
+    lines.windows(2).any(|pair| pair[0].starts_with("#[") && pair[0].contains("test") && declares(pair[1]))
+}
+
+/// Complaints about the tests that a page names, given the files' texts.
+fn missing_tests(page: &str, text_of: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let missing = |(file, name): &(String, String)| match text_of(file) {
+        None => Some(format!("there is no file {file}")),
+        Some(text) if !has_test(&text, name) => Some(format!("{file} has no test {name}")),
+        Some(_) => None,
+    };
+    named_tests(page).iter().filter_map(missing).collect()
+}
+
+#[test]
+fn every_test_that_the_page_on_defects_names_is_there() {
+    const PAGE: &str = "docs/peer-defects.md";
+    let page = page(PAGE);
+    assert!(named_tests(&page).len() > 50, "{PAGE}: its tables aren't read any more");
+    let complaints: Vec<_> = missing_tests(&page, |file| fs::read_to_string(root().unwrap().join(file)).ok())
+        .into_iter()
+        .map(|missing| format!("{PAGE}: {missing}: name the test that has taken its place"))
+        .collect();
+    assert_none(&complaints);
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| there"));
+    let untested: Vec<_> = rows
+        .filter(|row| named_tests(row).is_empty())
+        .map(|row| format!("{PAGE}: no test is named in: {row}"))
+        .collect();
+    assert_none(&untested);
+}
+
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_that_a_page_names_must_be_a_test_of_that_file() {
+        let page = "| wrong | right | `a.rs`: `one`, `two`; `b.rs`: `three` |\nno `file` here";
+        let texts = |file: &str| match file {
+            "a.rs" => Some(
+                "#[test]\nfn one() {}\nfn two() {}\n    #[tokio::test]\n    async fn three() {}".to_owned(),
+            ),
+            _ => None,
+        };
+        assert_eq!(missing_tests(page, texts), ["a.rs has no test two", "there is no file b.rs"]);
+        assert_eq!(missing_tests("`a.rs`: `three`", texts), [""; 0]);
+    }
 
     #[test]
     fn a_long_file_and_an_old_module_file_are_found() {

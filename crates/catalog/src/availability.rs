@@ -127,10 +127,18 @@ fn rolling_out(input: &CatalogInput<'_>) -> Option<String> {
         .filter(|(_, machines)| *machines > 0)
         .min_by_key(|(set, _)| (revision(set), set.metadata.name.clone()))?;
     Some(format!(
-        "a roll-out is under way: MachineSet {} of revision {} still has {machines} of its machines",
+        "a roll-out is under way{}: MachineSet {} of revision {} still has {machines} of its machines",
+        since(input.machine_deployment),
         set.metadata.name.as_deref().unwrap_or_default(),
         revision(set)
     ))
+}
+
+/// Since when, as Cluster API tells it; one that never ends is known by that. Before `v1beta2` Cluster API has no such condition.
+fn since(deployment: &MachineDeployment) -> String {
+    condition::find(&deployment.status.conditions, conditions::CAPI_ROLLING_OUT)
+        .filter(|condition| condition.status == condition::TRUE)
+        .map_or_else(String::new, |condition| format!(" since {}", condition.last_transition_time.0))
 }
 
 fn belongs_to(set: &MachineSet, deployment: &MachineDeployment) -> bool {

@@ -47,7 +47,11 @@ fn is_copied(key: &str) -> bool {
     // The opt-in label belongs to the MachineDeployment and says nothing about nodes.
     key != labels::MEMBER
         && labels::SYNCED_BY_CAPI_DOMAINS.iter().any(|synced| {
-            domain.strip_suffix(synced).is_some_and(|prefix| prefix.is_empty() || prefix.ends_with('.'))
+            // Of the roles no subdomain is copied.
+            let with_subdomains = *synced != labels::NODE_ROLE_DOMAIN;
+            domain
+                .strip_suffix(synced)
+                .is_some_and(|prefix| prefix.is_empty() || with_subdomains && prefix.ends_with('.'))
         })
 }
 

@@ -131,6 +131,7 @@ spec:
     metadata: {labels: {team: blue}, annotations: {note: kept}}
     spec:
       expireAfter: Never
+      terminationGracePeriod: 30m
       taints: [{key: t, effect: NoSchedule}]
       requirements:
       - {key: node.kubernetes.io/instance-type, operator: Exists, minValues: 2}
@@ -207,8 +208,21 @@ spec: {clusterName: k, replicas: 0}
         ] {
             assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key}");
         }
-        assert_eq!(claim.metadata.owner_references.unwrap()[0].uid, "pool-uid");
         assert_eq!(claim.metadata.finalizers.unwrap(), ["karpenter.sh/termination"]);
+    }
+
+    // Public reports aws/karpenter-provider-aws#2831 and #6905: nodes whose pool was deleted lost what they were made by, and hung.
+    #[test]
+    fn case_114_a_claim_goes_with_its_pool_and_carries_what_its_end_needs() {
+        let claim = drafted();
+        let owner = &claim.metadata.owner_references.as_ref().unwrap()[0];
+        assert_eq!(
+            (owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()),
+            ("NodePool", "p", "pool-uid")
+        );
+        assert_eq!(owner.block_owner_deletion, Some(true), "the pool's garbage collection doesn't wait");
+        let period = claim.spec.termination_grace_period.as_ref().map(ToString::to_string);
+        assert_eq!((period.as_deref(), claim.spec.taints[0].key.as_str()), (Some("30m"), "t"));
     }
 
     #[test]

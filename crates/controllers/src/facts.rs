@@ -23,6 +23,8 @@ pub(crate) struct FactBook(Mutex<Book>);
 struct Book {
     facts: BTreeMap<NamespacedName, Facts>,
     streaks: BTreeMap<(NamespacedName, Failure), Streak>,
+    /// What an API server refuses, in words.
+    refusals: BTreeMap<NamespacedName, String>,
     /// By the pool's UID.
     pools: BTreeMap<String, Registrations>,
 }
@@ -100,6 +102,22 @@ impl FactBook {
         streak
     }
 
+    /// An API server refuses what is to be written for the MachineDeployment. Returns whether that is news.
+    pub(crate) fn refused(&self, deployment: &NamespacedName, message: &str) -> bool {
+        let before = self.0.lock().refusals.insert(deployment.clone(), message.to_owned());
+        before.as_deref() != Some(message)
+    }
+
+    /// Everything could be written for the MachineDeployment. Returns whether something was refused before.
+    pub(crate) fn accepted(&self, deployment: &NamespacedName) -> bool {
+        self.0.lock().refusals.remove(deployment).is_some()
+    }
+
+    /// What an API server refuses for the MachineDeployment at present.
+    pub(crate) fn refusal(&self, deployment: &NamespacedName) -> Option<String> {
+        self.0.lock().refusals.get(deployment).cloned()
+    }
+
     /// A claim on the MachineDeployment has got its Node: failures are counted from none again.
     pub(crate) fn succeeded(&self, deployment: &NamespacedName) {
         self.0.lock().streaks.retain(|(of, _), _| of != deployment);
@@ -125,6 +143,7 @@ impl FactBook {
     pub(crate) fn forget(&self, deployment: &NamespacedName) {
         let mut book = self.0.lock();
         book.facts.remove(deployment);
+        book.refusals.remove(deployment);
         book.streaks.retain(|(of, _), _| of != deployment);
     }
 

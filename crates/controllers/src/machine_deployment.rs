@@ -1,17 +1,19 @@
 //! The ledger's shell: read one MachineDeployment and everything of it live, decide, write.
 
 mod revisions;
+mod tell;
 mod write;
 
 pub(crate) use write::finish_claim;
 
 use crate::context::{Context, of_machine_deployment};
-use crate::error::{Attempt, Class, Error};
+use crate::error::{Attempt, Class, Error, chain};
 use crate::facts::Lesson;
 use crate::queue::Outcome;
 use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::hypershift;
+use karpenter_capi_api::names::conditions::reasons;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_cluster::input::{Origin, Owned, offer};
 use karpenter_capi_cluster::surface;
@@ -66,35 +68,45 @@ struct Live {
     machines: Vec<Arc<Machine>>,
 }
 
-/// Brings ledger, replicas, Machines and claims one step closer to each other.
+/// Brings ledger, replicas, Machines and claims one step closer to each other; the claims say what is in the way.
 pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: NamespacedName) -> Outcome {
-    let claims = claims(&context, &name);
-    let known = context.index.snapshot().machine_deployments.contains_key(&name);
+    let outcome = step_closer(&context, &memory, &name).await;
+    if let Err(error) = &outcome
+        && let Err(untold) = tell::failure(&context, &name, error).await
+    {
+        tracing::debug!(machine_deployment = %name, error = %chain(&untold), "not told on the claims yet");
+    }
+    outcome
+}
+
+async fn step_closer(context: &Context, memory: &Memory, name: &NamespacedName) -> Outcome {
+    let claims = claims(context, name);
+    let known = context.index.snapshot().machine_deployments.contains_key(name);
     if claims.is_empty() && !known {
-        context.facts.forget(&name);
-        memory.forget(&name);
+        context.facts.forget(name);
+        memory.forget(name);
         context.metrics.forget_machine_deployment(&name.namespace, &name.name);
         return Ok(None);
     }
-    if let Some(message) = crate::workload::refusal(&context) {
+    if let Some(message) = crate::workload::refusal(context) {
         tracing::warn!(machine_deployment = %name, "nothing is written: {message}");
         return Ok(Some(REFUSED));
     }
     // Claims from the index are at least as old as what is read now: a claim that has just come is seen in the next step.
-    let live = match read(&context, &name).await? {
+    let live = match read(context, name).await? {
         Ok(live) => live,
         Err(message) => {
-            tracing::warn!(machine_deployment = %name, "nothing is written: {message}");
+            tell::out_of_reach(context, name, &message).await?;
             return Ok(Some(REFUSED));
         }
     };
     let now = Timestamp::now();
-    let deployment = live.deployment.as_ref().map(|deployment| view(&context, deployment, &live, now));
+    let deployment = live.deployment.as_ref().map(|deployment| view(context, deployment, &live, now));
     let sets: Vec<_> = live.sets.iter().map(|set| MachineSetView::of(set)).collect();
     let machines: Vec<_> = live.machines.iter().map(|machine| MachineView::of(machine)).collect();
-    let mut claims: Vec<_> = claims.iter().map(|claim| claim_view(&context, claim, &live)).collect();
+    let mut claims: Vec<_> = claims.iter().map(|claim| claim_view(context, claim, &live)).collect();
     if let Some(deployment) = &deployment {
-        claims.extend(orphans(&context, &memory, deployment, &machines, &claims).await?);
+        claims.extend(orphans(context, memory, deployment, &machines, &claims).await?);
     }
     let mut observed = Observed {
         now,
@@ -104,11 +116,11 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
         claims: &claims,
         at_rest_since: None,
     };
-    observed.at_rest_since = memory.at_rest_since(&name, observed.at_rest(), now);
+    observed.at_rest_since = memory.at_rest_since(name, observed.at_rest(), now);
     let step = step(&observed);
     if let Some(deployment) = &deployment {
         if step.scaled_by_others {
-            learn_of_lowering(&context, live.deployment.as_ref(), deployment, now).await;
+            learn_of_lowering(context, live.deployment.as_ref(), deployment, now).await;
         }
         let (replicas, claims) =
             (i32::try_from(deployment.replicas), usize::try_from(deployment.ledger.len()));
@@ -119,11 +131,8 @@ pub(crate) async fn reconcile(context: Arc<Context>, memory: Arc<Memory>, name: 
             claims.unwrap_or_default(),
         );
     }
-    write_all(&context, &name, &live, step.writes).await?;
-    for waiting in step.waiting {
-        tracing::info!(claim = waiting.claim.name, machine_deployment = %name, "waiting: {}", waiting.message);
-        write::tell_waiting(&context, &waiting).await;
-    }
+    write_all(context, name, &live, step.writes).await?;
+    tell::waiting(context, name, &step.waiting).await?;
     Ok(step.look_again.map(|wait| Duration::try_from(wait).unwrap_or(Duration::from_secs(1))))
 }
 
@@ -165,7 +174,7 @@ async fn learn_of_lowering(
     if let Some(object) = object.filter(|_| news) {
         tracing::warn!("{message}");
         let about = context.capi_reference(object);
-        context.management_events.warning(&about, "ScaledByOthers", message).await;
+        context.management_events.warning(&about, reasons::SCALED_BY_OTHERS, message).await;
     }
 }
 

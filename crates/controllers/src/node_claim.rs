@@ -13,7 +13,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
-use karpenter_capi_api::names::{conditions, managers};
+use karpenter_capi_api::names::conditions::{self, reasons};
+use karpenter_capi_api::names::managers;
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus, NodePool};
 use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
 use karpenter_capi_catalog::CatalogEntry;
@@ -55,6 +56,7 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
     let nodes: Vec<&Node> = nodes.iter().map(Arc::as_ref).collect();
     let entry = assigned(claim).and_then(|name| crate::catalog::entry(context, &name));
     let promise = entry.as_ref().map(promise);
+    let refusal = assigned(claim).and_then(|name| context.facts.refusal(&name));
     let now = Timestamp::now();
     let step = progress(&Observed {
         now,
@@ -63,7 +65,7 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
         nodes: &nodes,
         promise: promise.as_ref(),
         timeouts: timeouts(context, claim, entry.as_ref()),
-        blocked: entry.as_ref().and_then(blocked),
+        blocked: blocked(refusal.as_deref(), entry.as_ref()),
     });
     if let Some((failure, message)) = step.ended {
         return end(context, claim, failure, &message, now).await;
@@ -85,9 +87,12 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
     Ok(step.look_again.map(wait))
 }
 
-/// Why Cluster API makes no Machines, where only its MachineSet says so.
-fn blocked(entry: &CatalogEntry) -> Option<(&str, &str)> {
-    let failing = entry.unavailable.iter().find(|reason| reason.code == ReasonCode::PreflightFailing)?;
+/// Why no Machine is made: the operator may not ask for one, or Cluster API makes none, which only its MachineSet says.
+fn blocked<'a>(refusal: Option<&'a str>, entry: Option<&'a CatalogEntry>) -> Option<(&'a str, &'a str)> {
+    if let Some(refusal) = refusal {
+        return Some((reasons::REQUEST_REFUSED, refusal));
+    }
+    let failing = entry?.unavailable.iter().find(|reason| reason.code == ReasonCode::PreflightFailing)?;
     Some(("PreflightFailing", failing.message.as_str()))
 }
 
@@ -235,7 +240,11 @@ async fn add_finalizer(context: &Context, claim: &NodeClaim) -> Result<(), Error
 }
 
 /// Writes the status where it differs, under the version that it was decided on.
-async fn write_status(context: &Context, claim: &NodeClaim, status: NodeClaimStatus) -> Result<(), Error> {
+pub(crate) async fn write_status(
+    context: &Context,
+    claim: &NodeClaim,
+    status: NodeClaimStatus,
+) -> Result<(), Error> {
     if claim.status.as_ref() == Some(&status) {
         return Ok(());
     }

@@ -4,12 +4,14 @@
 
 mod end;
 mod failure;
+mod held_up;
 mod progress;
 mod termination;
 mod words;
 
 pub use end::{NODE_GONE_AFTER, TROUBLE_GRACE};
 pub use failure::{Failure, back_off};
+pub use held_up::{HeldUp, held_up};
 pub use progress::{Observed, Promise, Step, Timeouts, progress};
 pub use termination::{
     Notice, Terminating, Termination, UNREACHABLE_VOLUME_WAIT, blocking_attachments, is_drained, terminate,

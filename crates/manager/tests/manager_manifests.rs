@@ -44,3 +44,19 @@ fn kustomize_builds_on_every_custom_resource() {
         .collect();
     assert_eq!(listed, present);
 }
+
+// Public reports aws/karpenter-provider-aws#7935 and kubernetes-sigs/karpenter#3179: the controller was removed before its finalizers
+// had run, and tainted nodes stayed.
+#[test]
+fn case_117_uninstalling_takes_nodes_before_classes_and_the_operator_last() {
+    let page = include_str!("../../../docs/getting-started.md");
+    let (_, section) = page.split_once("## 7. Uninstall").expect("the section on uninstalling");
+    let steps = [
+        "kubectl delete nodepools --all",
+        "kubectl wait --for=delete nodeclaims --all",
+        "kubectl delete clusterapinodeclasses --all",
+        "kubectl delete -k config/default",
+    ];
+    let places = steps.map(|step| section.find(step).unwrap_or_else(|| panic!("{step:?} is missing")));
+    assert!(places.is_sorted(), "the order of {steps:?} is another: {places:?}");
+}

@@ -6,6 +6,7 @@ mod coexistence;
 mod crash;
 mod crash_points;
 mod hands;
+mod held_up;
 mod hypershift;
 mod launch;
 mod leadership;

@@ -79,6 +79,10 @@ pub mod reasons {
     pub const RESOURCE_NOT_REGISTERED: &str = "ResourceNotRegistered";
     /// MachineDeployment: somebody took Machines that belong to claims.
     pub const SCALED_BY_OTHERS: &str = "ScaledByOthers";
+    /// NodeClaim: its MachineDeployment must get into another state before its Machine can be given back.
+    pub const AWAITING_MACHINE_DEPLOYMENT: &str = "AwaitingMachineDeployment";
+    /// NodeClaim: an API server refuses what is to be written for it.
+    pub const REQUEST_REFUSED: &str = "RequestRefused";
     /// NodeClaim: blocked, since lowering would hit an older MachineSet first.
     pub const OLDER_REVISION_FIRST: &str = "OlderRevisionFirst";
     /// MachineDeployment: HyperShift scales it itself.

@@ -80,9 +80,11 @@ pub const NORMALIZED: &[(&str, &str)] = &[
     ("failure-domain.beta.kubernetes.io/region", TOPOLOGY_REGION),
     ("failure-domain.beta.kubernetes.io/zone", TOPOLOGY_ZONE),
 ];
-/// Domains, with their subdomains, whose labels Cluster API copies from a Machine to its Node.
+/// Domains, with their subdomains except of the roles, whose labels Cluster API copies from a Machine to its Node.
 pub const SYNCED_BY_CAPI_DOMAINS: &[&str] =
-    &["node-restriction.kubernetes.io", "node-role.kubernetes.io", "node.cluster.x-k8s.io"];
+    &["node-restriction.kubernetes.io", NODE_ROLE_DOMAIN, "node.cluster.x-k8s.io"];
+/// Domain of the labels that name a Node's role.
+pub const NODE_ROLE_DOMAIN: &str = "node-role.kubernetes.io";
 
 /// The key that `key` is read as: an alias of an older Kubernetes gives its successor, every other key itself.
 pub fn normalized(key: &str) -> &str {

@@ -19,6 +19,15 @@ fn case_52_and_53_the_reason_names_which_of_three_pauses_is_on() {
     assert_eq!(code(&unpaused.entry(&with_capacity("a", &[]))), None);
 }
 
+// Public reports kubernetes-sigs/cluster-api#8629 and #6966: with spec.paused alone Cluster API goes on scaling.
+#[test]
+fn case_53_spec_paused_alone_is_a_pause_until_it_is_lifted() {
+    let by_field = |paused: bool| entry(&deployment("a", |object| object["spec"]["paused"] = json!(paused)));
+    assert_eq!(code(&by_field(true)), Some(ReasonCode::Paused));
+    assert!(message(&by_field(true)).starts_with("spec.paused"), "{}", message(&by_field(true)));
+    assert_eq!(code(&by_field(false)), None, "usable at the next look");
+}
+
 fn cluster(spec: &Value) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
@@ -43,7 +52,7 @@ fn what_is_being_deleted_makes_no_machines() {
 // karpenter-provider-cluster-api: the maximum size is checked for each claim before they are batched, so five claims at once make six of
 // two. Claims on their way count here; within one pass `scheduling` shares the headroom, and the ledger enters no further.
 #[test]
-fn the_maximum_size_leaves_headroom_until_it_is_reached() {
+fn max_size_overrun_the_maximum_leaves_headroom_for_as_many_as_fit_and_must_be_readable() {
     let sized = |replicas: i32, annotations: &[(&str, &str)]| {
         deployment("a", |object| {
             object["spec"]["replicas"] = json!(replicas);
@@ -73,7 +82,7 @@ fn the_maximum_size_leaves_headroom_until_it_is_reached() {
 }
 
 #[test]
-fn missing_replicas_are_what_cluster_api_fills_in() {
+fn nil_replicas_are_what_cluster_api_fills_in() {
     let without = |annotations: &[(&str, &str)]| {
         let deployment = deployment("a", |object| {
             object["spec"].as_object_mut().unwrap().remove("replicas");
@@ -154,6 +163,32 @@ fn a_roll_out_is_an_older_machine_set_that_still_has_machines() {
     assert_eq!(code(&rolling.entry(&older_api)), None);
     let foreign = deployment("b", |object| object["metadata"]["uid"] = json!("other"));
     assert_eq!(code(&rolling.entry(&foreign)), None, "somebody else's MachineSets");
+}
+
+// Public report kubernetes-sigs/cluster-api#8987: a roll-out hung with one old machine left, and nothing showed for how long.
+#[test]
+fn case_65_a_roll_out_says_since_when_it_is_under_way() {
+    let world = World {
+        sets: vec![machine_set("a-2", "2", 1, &json!([])), machine_set("a-1", "1", 1, &json!([]))],
+        ..World::default()
+    };
+    let told = |status: &str| {
+        let condition = json!({"type": "RollingOut", "status": status, "reason": "RollingOut", "message": "", "lastTransitionTime": "2026-01-02T08:00:00Z"});
+        let found =
+            world.entry(&deployment("a", |object| object["status"] = json!({"conditions": [condition]})));
+        assert_eq!(code(&found), Some(ReasonCode::RollingOut));
+        message(&found).to_owned()
+    };
+    assert!(
+        told("True").contains("under way since 2026-01-02T08:00:00Z: MachineSet a-1"),
+        "{}",
+        told("True")
+    );
+    assert!(
+        told("False").contains("under way: MachineSet a-1"),
+        "Cluster API hasn't noticed: {}",
+        told("False")
+    );
 }
 
 #[test]

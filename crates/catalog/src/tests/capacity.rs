@@ -93,7 +93,7 @@ fn case_38_processors_are_a_quantity() {
 
 // karpenter-provider-cluster-api: a MachineDeployment without maxPods fits no pod at all.
 #[test]
-fn case_39_pods_are_110_unless_a_whole_number_is_given() {
+fn case_39_missing_max_pods_are_110_and_others_a_whole_number() {
     assert_eq!(entry(&with_capacity("a", &[])).instance_type.capacity.pods(), 110);
     assert_eq!(entry(&with_capacity("a", &[("maxPods", "250")])).instance_type.capacity.pods(), 250);
     for value in ["1e2", "12.5", "0", "-1", "many"] {
@@ -130,7 +130,7 @@ fn volume_limits_are_read_and_unreadable_ones_left_out() {
 }
 
 #[test]
-fn annotations_are_stronger_than_the_infrastructure_template() {
+fn infrastructure_template_is_read_and_annotations_are_stronger() {
     let world = World {
         template: Some(json!({
             "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1", "kind": "DevMachineTemplate",

@@ -7,13 +7,16 @@ fn case_37_only_managed_template_labels_reach_the_node() {
     let found = entry(&deployment("a", |object| {
         object["spec"]["template"]["metadata"] = json!({"labels": {
             "example.com/tier": "gold", "node.cluster.x-k8s.io/rack": "r1",
-            "x.node-restriction.kubernetes.io/sec": "hi", "node-role.kubernetes.io/worker": ""
+            "x.node-restriction.kubernetes.io/sec": "hi", "node-role.kubernetes.io/worker": "",
+            "prefixed.node-role.kubernetes.io/no": "", "my.special.label/no": ""
         }});
     }));
     assert_eq!(found.labels.get("node.cluster.x-k8s.io/rack").map(String::as_str), Some("r1"));
     assert_eq!(found.labels.get("x.node-restriction.kubernetes.io/sec").map(String::as_str), Some("hi"));
     assert_eq!(found.labels.get("node-role.kubernetes.io/worker").map(String::as_str), Some(""));
-    assert_eq!(found.labels.get("example.com/tier"), None);
+    for key in ["example.com/tier", "prefixed.node-role.kubernetes.io/no", "my.special.label/no"] {
+        assert_eq!(found.labels.get(key), None, "{key}");
+    }
     let vouched = entry(&with_capacity("a", &[("labels", "example.com/tier=gold")]));
     assert_eq!(vouched.labels.get("example.com/tier").map(String::as_str), Some("gold"));
 }
@@ -88,8 +91,9 @@ fn labels_that_karpenter_sets_itself_are_left_out_with_a_warning() {
     assert_eq!(found.warnings.len(), 2);
 }
 
+// karpenter-provider-cluster-api: items without an equals sign are dropped without a word, and blanks become part of key or value.
 #[test]
-fn malformed_labels_take_the_machine_deployment_out() {
+fn labels_are_trimmed_and_none_is_silently_dropped() {
     for malformed in ["nonsense", "=v", "a b=c", "a=b c", "a/b/c=d"] {
         assert_eq!(
             code(&entry(&with_capacity("a", &[("labels", malformed)]))),
@@ -97,6 +101,12 @@ fn malformed_labels_take_the_machine_deployment_out() {
             "{malformed}"
         );
     }
+    let among_others = entry(&with_capacity("a", &[("labels", "a=b,nonsense,c=d")]));
+    assert_eq!(code(&among_others), Some(ReasonCode::Invalid));
+    assert!(message(&among_others).contains("nonsense"), "{}", message(&among_others));
+    let blanks = entry(&with_capacity("a", &[("labels", " example.com/x = y , example.com/z=w ,")]));
+    assert_eq!((code(&blanks), blanks.labels["example.com/x"].as_str()), (None, "y"));
+    assert_eq!(blanks.labels["example.com/z"], "w");
 }
 
 #[test]
@@ -118,7 +128,7 @@ fn case_121_a_long_name_becomes_a_short_and_unique_instance_type() {
 
 // karpenter-provider-cluster-api: instance types of one label in several zones have one name, so that the claims of all zones but one drift.
 #[test]
-fn two_machine_deployments_of_one_type_stay_two() {
+fn duplicate_instance_type_labels_over_several_zones_stay_types_of_their_own() {
     let labelled =
         |name| entry(&with_capacity(name, &[("labels", "node.kubernetes.io/instance-type=m.large")]));
     let (one, two) = (labelled("a"), labelled("b"));
@@ -129,7 +139,7 @@ fn two_machine_deployments_of_one_type_stay_two() {
 // karpenter-provider-cluster-api: karpenter.sh/capacity-type=spot in the labels annotation can never be launched, as its offering says
 // on-demand.
 #[test]
-fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
+fn spot_in_the_labels_annotation_is_the_capacity_type_of_the_offering() {
     let found = entry(&with_capacity("a", &[("labels", "karpenter.sh/capacity-type=spot")]));
     assert_eq!((code(&found), found.capacity_type()), (None, "spot"));
     let offering = &found.instance_type.offerings[0];
@@ -141,7 +151,7 @@ fn a_capacity_type_among_the_labels_is_that_of_the_offering() {
 // karpenter-provider-cluster-api: the opt-in label in the template, too, as its design page asks for, makes Machines that are born
 // claimed and types that nothing is compatible with.
 #[test]
-fn the_opt_in_label_in_the_template_changes_nothing_for_pools_that_do_not_mention_it() {
+fn member_label_in_the_template_changes_nothing_for_pools_that_do_not_mention_it() {
     let found = entry(&deployment("a", |object| {
         object["spec"]["template"]["metadata"]["labels"] =
             json!({"node.cluster.x-k8s.io/karpenter-member": ""});

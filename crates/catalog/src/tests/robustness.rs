@@ -59,7 +59,7 @@ proptest! {
 // karpenter-provider-cluster-api: a quantity that can't be read, such as the `500mb` of Cluster API's own proposal, is a panic; and one
 // object that can't be read makes the whole list fail, so that garbage collection stops.
 #[test]
-fn one_machine_deployment_that_can_not_be_read_leaves_the_others_as_they_are() {
+fn malformed_quantity_panics_nowhere_and_leaves_other_machine_deployments_as_they_are() {
     let all = [
         entry(&with_capacity("good", &[])),
         entry(&with_capacity("bad", &[("memory", "500mb")])),

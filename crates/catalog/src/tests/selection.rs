@@ -2,7 +2,7 @@ use super::*;
 
 // karpenter-provider-cluster-api: with a selector the opt-in label is no longer asked for.
 #[test]
-fn a_node_class_takes_members_and_its_selector_only_narrows() {
+fn selector_replaces_no_opt_in_label_it_only_narrows_the_members() {
     let class = |selector: Value| -> ClusterAPINodeClass {
         serde_json::from_value(json!({
             "apiVersion": "karpenter.cluster.x-k8s.io/v1alpha1", "kind": "ClusterAPINodeClass",

@@ -37,7 +37,7 @@ fn case_35_a_malformed_taint_takes_the_machine_deployment_out() {
 }
 
 #[test]
-fn reserved_resources_and_eviction_threshold_are_added_up() {
+fn zero_overhead_is_not_assumed_where_reservations_are_declared() {
     let found = entry(&with_own(
         "a",
         &[

@@ -197,3 +197,30 @@ fn case_8_daemons_that_tolerate_everything_count_on_tainted_pools() {
     assert_eq!((code, chosen(&found)), (0, vec!["m"]));
     assert_eq!(found["nodeClaims"][0]["requests"]["cpu"], "2300m");
 }
+
+// Public report kubernetes-sigs/karpenter#2185: nodes for pods that nothing makes anew. As upstream, a pod without owner counts while it
+// runs, since somebody may make it anew; it never costs a second node.
+#[test]
+fn case_118_a_pod_without_owner_on_a_node_that_goes_costs_at_most_one_node() {
+    let going = joined("n", "m", "", "Initialized", "", FOUR)
+        .replace("metadata: {name: n, labels: {karpenter.sh/nodepool: p}, annotations", "metadata: {name: n, deletionTimestamp: '2026-01-05T11:59:00Z', finalizers: [karpenter.sh/termination], labels: {karpenter.sh/nodepool: p}, annotations");
+    assert!(going.contains("deletionTimestamp"));
+    let sizes = [("s", "2", "0.1"), ("m", "4", "0.2")]
+        .map(|(name, cpu, price)| deployment(name, &[("cpu", cpu), ("memory", "16Gi"), ("price", price)]));
+    let running = |name: &str, metadata: &str, cpu: &str| {
+        pod(name, "nodeName: n,", &format!("cpu: {cpu}"))
+            .replace("namespace: default}", &format!("namespace: default{metadata}}}"))
+    };
+    let owned =
+        ", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: d, uid: u, controller: true}]";
+    let both = world("", &sizes) + &going + &running("b", "", "3") + &running("d", owned, "1");
+    let (code, found) = answer(&both, &["--passes", "3"]);
+    assert_eq!((code, chosen(&found)), (0, vec!["m"]), "four processors for both");
+    // Once it is told to go, it is nobody's business any more.
+    let evicted = running("b", ", deletionTimestamp: '2026-01-05T12:00:00Z'", "3");
+    let (_, found) =
+        answer(&(world("", &sizes) + &going + &evicted + &running("d", owned, "1")), &["--passes", "3"]);
+    assert_eq!(chosen(&found), ["s"]);
+    let (_, found) = answer(&(world("", &sizes) + &going + &evicted), &["--passes", "3"]);
+    assert_eq!(chosen(&found), [""; 0], "nodes for pods that don't come back");
+}

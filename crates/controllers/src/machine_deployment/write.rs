@@ -8,10 +8,9 @@ use jiff::Timestamp;
 use karpenter_capi_api::capi::{Machine, MachineDeployment};
 use karpenter_capi_api::names::{annotations, managers};
 use karpenter_capi_lifecycle::claim::finalizer_patch;
-use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, Ledger, MachineRef, Waiting, Write};
+use karpenter_capi_lifecycle::ledger::{ClaimRef, EndReason, Ledger, MachineRef, Write};
 use karpenter_capi_model::name::NamespacedName;
 use kube::api::{DeleteParams, Preconditions};
-use kube::core::Resource;
 use serde_json::{Value, json};
 
 /// Makes the write. Not found is an ordinary outcome where the object was to go anyway; a conflict is returned, and everything is
@@ -92,37 +91,47 @@ async fn update_ledger(
     books: &Books,
 ) -> Result<(), Error> {
     let Books { resource_version, ledger, replicas, end_pause } = books;
-    let text = (!ledger.is_empty()).then(|| ledger.to_string());
-    let mut patch = json!({
-        "metadata": { "resourceVersion": resource_version, "annotations": { annotations::CLAIMS: text } },
-    });
-    let number = replicas.map(|replicas| json!({ "replicas": replicas }));
     let before = live.deployment.as_ref().and_then(|deployment| deployment.spec.replicas);
     tracing::info!(machine_deployment = %name, claims = ledger.len(), replicas, before, "writing ledger and replicas");
     let hosting = live.hypershift.as_ref().and_then(|pool| Some((pool, context.hypershift_node_pools()?)));
     let Some((pool, api)) = hosting else {
-        if *end_pause {
-            patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
-            patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
-        }
-        if let Some(number) = number {
-            patch["spec"] = number;
-        }
+        let patch = ledger_patch(resource_version, ledger, *replicas, *end_pause);
         return patch_deployment(context, name, &patch).await;
     };
-    match (number, &live.deployment) {
-        (Some(number), Some(deployment)) if pool.wanted().is_none() => {
-            // HyperShift leaves the number to the MachineDeployment. Number first: an entry is judged by the number that is found.
-            let version = &deployment.metadata.resource_version;
-            let number = json!({ "metadata": { "resourceVersion": version }, "spec": number });
-            patch_deployment(context, name, &number).await?;
-        }
-        (Some(number), _) => patch["spec"] = number,
-        (None, _) => {}
+    let there = replicas.filter(|_| pool.wanted().is_some());
+    if let (None, Some(replicas), Some(deployment)) = (there, replicas, &live.deployment) {
+        // HyperShift leaves the number to the MachineDeployment. Number first: an entry is judged by the number that is found.
+        let version = &deployment.metadata.resource_version;
+        let number = json!({ "metadata": { "resourceVersion": version }, "spec": { "replicas": replicas } });
+        patch_deployment(context, name, &number).await?;
     }
+    let patch = ledger_patch(resource_version, ledger, there, false);
     let pool = pool.metadata.name.as_deref().unwrap_or_default();
     let action = || format!("patch HyperShift NodePool {pool}, which owns the replicas of {name}");
     context.merge(&api, pool, managers::LEDGER, &patch, action).await.map(drop)
+}
+
+/// List and number in one patch, under the version that both were decided on.
+fn ledger_patch(version: &str, ledger: &Ledger, replicas: Option<i64>, end_pause: bool) -> Value {
+    let text = (!ledger.is_empty()).then(|| ledger.to_string());
+    let mut patch = json!({
+        "metadata": { "resourceVersion": version, "annotations": { annotations::CLAIMS: text } },
+    });
+    if end_pause {
+        patch["metadata"]["annotations"][annotations::CAPI_PAUSED] = Value::Null;
+        patch["metadata"]["annotations"][annotations::PAUSE_FOR] = Value::Null;
+    }
+    if let Some(replicas) = replicas {
+        patch["spec"] = json!({ "replicas": replicas });
+    }
+    patch
+}
+
+/// Annotations of a Machine, under the version that was decided on.
+fn machine_patch(machine: &MachineRef, annotations: &Value) -> Value {
+    json!({ "metadata": {
+        "resourceVersion": machine.resource_version, "uid": machine.uid, "annotations": annotations,
+    } })
 }
 
 /// A MachineDeployment that is gone is seen so in the next step.
@@ -143,9 +152,8 @@ async fn patch_machine(
     manager: &str,
     annotations: &Value,
 ) -> Result<(), Error> {
-    let metadata = json!({ "resourceVersion": machine.resource_version, "uid": machine.uid, "annotations": annotations });
     let action = || format!("patch Machine {}", machine.name);
-    let patch = json!({ "metadata": metadata });
+    let patch = machine_patch(machine, annotations);
     context.merge(&context.capi::<Machine>(), &machine.name.name, manager, &patch, action).await.map(drop)
 }
 
@@ -207,12 +215,39 @@ pub(crate) async fn finish_claim(context: &Context, claim: &ClaimRef) -> Result<
     Ok(())
 }
 
-/// Says on the claim what it waits for.
-pub(super) async fn tell_waiting(context: &Context, waiting: &Waiting) {
-    if let Some(claim) = context.index.snapshot().node_claim(&waiting.claim.name) {
-        context
-            .events
-            .normal(&claim.object_ref(&()), "AwaitingMachineDeployment", waiting.message.clone())
-            .await;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // karpenter-provider-cluster-api: two overlapping batches bind two claims to one machine, as neither write says what it was
+    // decided on.
+    #[test]
+    fn double_bind_a_patch_of_a_machine_carries_the_version_that_it_was_decided_on() {
+        let machine = MachineRef {
+            name: NamespacedName::new("default", "m"),
+            uid: "u".to_owned(),
+            resource_version: "7".to_owned(),
+        };
+        let patch = machine_patch(&machine, &json!({ "a": "b" }));
+        assert_eq!(
+            patch,
+            json!({ "metadata": { "resourceVersion": "7", "uid": "u", "annotations": { "a": "b" } } })
+        );
+    }
+
+    // karpenter-provider-cluster-api: replicas and what they stand for are several writes, of whole objects.
+    #[test]
+    fn double_decrement_ledger_and_number_are_one_patch_of_nothing_else() {
+        let ledger = Ledger::parse("b,a");
+        assert_eq!(
+            ledger_patch("7", &ledger, Some(2), false),
+            json!({ "metadata": { "resourceVersion": "7", "annotations": { annotations::CLAIMS: "a,b" } }, "spec": { "replicas": 2 } })
+        );
+        assert_eq!(
+            ledger_patch("7", &Ledger::default(), None, true),
+            json!({ "metadata": { "resourceVersion": "7", "annotations": {
+                annotations::CLAIMS: null, annotations::CAPI_PAUSED: null, annotations::PAUSE_FOR: null,
+            } } })
+        );
     }
 }

@@ -77,7 +77,7 @@ fn where_nothing_serves_each_reason_is_told() {
 // karpenter-provider-cluster-api: scheduling lets a MachineDeployment with a label serve that no pool mentions, and launching refuses
 // it: InsufficientCapacity in a loop.
 #[test]
-fn a_label_that_no_requirement_mentions_keeps_a_machine_deployment_from_nothing() {
+fn custom_label_that_no_requirement_mentions_keeps_a_machine_deployment_from_nothing() {
     let mut racked = (*instance_type("a", 8, Some(1), false)).clone();
     let labels = [
         ("example.com/rack".to_owned(), "r1".to_owned()),

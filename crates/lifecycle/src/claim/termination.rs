@@ -97,15 +97,11 @@ pub fn terminate(observed: &Terminating<'_>) -> Termination {
             set(observed, &mut termination, conditions::VOLUMES_DETACHED, TRUE, "NoNode", "");
         }
     }
-    if observed.machine.is_some_and(|machine| machine.metadata.deletion_timestamp.is_some()) {
-        set(
-            observed,
-            &mut termination,
-            conditions::INSTANCE_TERMINATING,
-            TRUE,
-            conditions::INSTANCE_TERMINATING,
-            "",
-        );
+    if let Some(machine) = observed.machine.filter(|machine| machine.metadata.deletion_timestamp.is_some()) {
+        let name = machine.metadata.name.as_deref().unwrap_or_default();
+        let message = format!("waiting for Cluster API to end Machine {name}");
+        let kind = conditions::INSTANCE_TERMINATING;
+        set(observed, &mut termination, kind, TRUE, kind, &message);
     }
     termination
 }

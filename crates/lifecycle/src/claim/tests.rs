@@ -1,4 +1,5 @@
 mod ends;
+mod held_up;
 mod progress;
 mod termination;
 

@@ -117,23 +117,6 @@ fn do_not_disrupt_holds_a_pod_until_its_duration_is_over() {
     assert_eq!(names(&drain.evict), ["bad", "over"]);
 }
 
-// Public report kubernetes-sigs/karpenter#1776: a node with a four-hour deadline hung behind a PodDisruptionBudget for days.
-#[test]
-fn a_pod_whose_grace_period_exceeds_what_is_left_is_deleted_directly() {
-    let with_grace = |seconds: i64| json!({"spec": {"terminationGracePeriodSeconds": seconds}});
-    let pods = [pod("d", with_grace(60)), pod("e", with_grace(30)), pod("f", with_grace(6 * 3600))];
-    let at_start = drained(&pods, Some("2026-01-05T16:00:00Z"));
-    assert_eq!(names(&at_start.evict), ["d", "e"]);
-    assert_eq!(
-        at_start.delete.iter().map(|(pod, grace)| (pod.name.as_str(), *grace)).collect::<Vec<_>>(),
-        [("f", 4 * 3600)]
-    );
-    let near_the_end = drained(&pods[..1], Some("2026-01-05T12:01:00Z"));
-    assert_eq!(near_the_end.delete[0].1, 60);
-    let past_the_end = drained(&pods[..1], Some("2026-01-05T11:00:00Z"));
-    assert_eq!(past_the_end.delete[0].1, 1);
-}
-
 fn budget(name: &str, app: &str, allowed: i32) -> PodDisruptionBudget {
     serde_json::from_value(json!({
         "metadata": {"name": name, "namespace": "default"},
@@ -143,9 +126,34 @@ fn budget(name: &str, app: &str, allowed: i32) -> PodDisruptionBudget {
     .unwrap()
 }
 
+// Public report kubernetes-sigs/karpenter#1776: a node with a four-hour deadline hung behind a PodDisruptionBudget for days.
+#[test]
+fn case_104_the_deadline_is_stronger_than_a_budget_and_comes_before_the_end_of_a_grace_period() {
+    let with = |app: &str, grace: i64| json!({"metadata": {"labels": {"app": app}}, "spec": {"terminationGracePeriodSeconds": grace}});
+    // d and f are behind budgets that allow nothing; f's grace period exceeds the node's.
+    let pods = [pod("d", with("a", 60)), pod("e", with("free", 30)), pod("f", with("b", 6 * 3600))];
+    let budgets = [budget("of-d", "a", 0), budget("of-f", "b", 0)];
+    let at =
+        |pods: &[Pod], deadline: &str| drained_by(pods, &DrainRules::default(), &budgets, Some(deadline));
+    let deletions = |drain: &Drain| -> Vec<(String, i64)> {
+        drain.delete.iter().map(|(pod, grace)| (pod.name.clone(), *grace)).collect()
+    };
+    let at_start = at(&pods, "2026-01-05T16:00:00Z");
+    assert_eq!(names(&at_start.evict), ["d", "e"]);
+    assert_eq!(deletions(&at_start), [("f".to_owned(), 4 * 3600)]);
+    assert_eq!(held(&at_start), [("d", "is protected by PodDisruptionBudget of-d")]);
+    // After 3 h 58 min 59 s, and a second later.
+    assert_eq!(deletions(&at(&pods[..1], "2026-01-05T12:01:01Z")), []);
+    assert_eq!(deletions(&at(&pods[..1], "2026-01-05T12:01:00Z")), [("d".to_owned(), 60)]);
+    assert_eq!(deletions(&at(&pods[..1], "2026-01-05T11:00:00Z")), [("d".to_owned(), 1)]);
+    // Without a deadline it is tried for ever.
+    let without = drained_by(&pods[..1], &DrainRules::default(), &budgets, None);
+    assert_eq!((names(&without.evict), without.delete.len(), without.held.len()), (vec!["d"], 0, 1));
+}
+
 // Public reports kubernetes-sigs/karpenter#1776 and #2802: nothing named the budget that held a node for days.
 #[test]
-fn a_pod_behind_a_budget_is_still_tried_and_the_budget_is_named() {
+fn case_104_a_pod_behind_a_budget_is_still_tried_and_the_budget_is_named() {
     let pods = [pod("free", labelled(&json!({"app": "b"}))), pod("guarded", labelled(&json!({"app": "a"})))];
     let drain =
         drained_by(&pods, &DrainRules::default(), &[budget("one", "a", 0), budget("two", "b", 1)], None);
@@ -158,7 +166,7 @@ fn a_pod_behind_a_budget_is_still_tried_and_the_budget_is_named() {
 
 // Public report kubernetes-sigs/karpenter#2802: the eviction API answers such a pod with an error instead of "later".
 #[test]
-fn two_budgets_over_one_pod_block_it_whatever_they_allow_and_both_are_named() {
+fn case_104_two_budgets_over_one_pod_block_it_whatever_they_allow_and_both_are_named() {
     let pods = [pod("guarded", labelled(&json!({"app": "a"})))];
     let budgets = [budget("two", "a", 1), budget("one", "a", 1)];
     let drain = drained_by(&pods, &DrainRules::default(), &budgets, None);
@@ -210,7 +218,7 @@ fn a_pod_that_was_deleted_with_the_shortest_grace_period_is_not_deleted_again() 
 
 // Public report kubernetes-sigs/karpenter#2185: pods without an owner. Documented: they are evicted like others.
 #[test]
-fn a_pod_without_owner_is_evicted_like_any_other() {
+fn case_118_a_pod_without_owner_is_evicted_like_any_other() {
     let owned = json!({"metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": true}]}});
     assert_eq!(
         names(&drained(&[pod("bare", json!({})), pod("owned", owned)], None).evict),
@@ -220,7 +228,7 @@ fn a_pod_without_owner_is_evicted_like_any_other() {
 
 // Public report kubernetes-sigs/cluster-api#10661: pods of a machine that was stopped never end.
 #[test]
-fn pods_of_an_unreachable_node_hold_it_no_longer_than_a_minute_past_their_grace_period() {
+fn case_108_pods_of_an_unreachable_node_hold_it_no_longer_than_a_minute_past_their_grace_period() {
     let leaving = |since: &str| json!({"metadata": {"deletionTimestamp": since}});
     assert_eq!(drained(&[pod("a", leaving("2026-01-05T11:59:00Z"))], None).waiting.len(), 1);
     assert_eq!(drained(&[pod("a", leaving("2026-01-05T11:58:59Z"))], None).waiting.len(), 0);

@@ -2,6 +2,7 @@ use super::*;
 use jiff::Timestamp;
 
 mod adoption;
+mod cases;
 mod defects;
 mod explore;
 mod model;

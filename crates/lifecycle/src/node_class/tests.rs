@@ -168,7 +168,7 @@ fn claim(name: &str, group: &str, class: &str) -> NodeClaim {
 }
 
 #[test]
-fn a_deleted_class_waits_until_no_claim_refers_to_it() {
+fn case_114_a_deleted_class_waits_until_no_claim_refers_to_it() {
     let mut class = class(json!({}));
     assert_eq!(finalizer(&class, &[]), Finalizer::Add);
     class.metadata.finalizers = Some(vec!["other/one".to_owned(), finalizers::NODE_CLASS.to_owned()]);

@@ -1,12 +1,13 @@
 //! Pending pods scale MachineDeployments, and deleted claims give back exactly their Machines.
 
-use super::stage::{NAMESPACE, Stage, machine, pool};
+use super::stage::{CLUSTER, NAMESPACE, Stage, machine, pool};
 use anyhow::{Result, ensure};
 use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
 use kube::Api;
+use kube::api::DeleteParams;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -53,8 +54,7 @@ pub(super) async fn sixty_pods_go(stage: &Stage<'_>) -> Result<()> {
     }
     for claim in stage.claims().await? {
         let api: Api<NodeClaim> = Api::all(stage.client.clone());
-        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default())
-            .await?;
+        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
     }
     Ok(())
 }
@@ -85,34 +85,30 @@ async fn sixty_pending_pods_scale_the_cheapest_fitting_machine_deployments() -> 
         sixty_pods_run_on_the_cheapest(&stage).await?;
         let claims = stage.claims().await?;
         ensure!(claims.len() == 17, "{} claims: a second round of nodes was made", claims.len());
-        several_claims_go_at_once(&stage).await?;
+        claims_are_given_back(&stage, 3).await?;
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
     })
     .await
 }
 
-/// Three claims in the middle, by age, of one MachineDeployment: their Machines go, all others stay, and their pods run again.
-async fn several_claims_go_at_once(stage: &Stage<'_>) -> Result<()> {
+/// Claims in the middle, by age, of `small` that are deleted at once: exactly their Machines go, and their pods run again.
+pub(super) async fn claims_are_given_back(stage: &Stage<'_>, count: usize) -> Result<()> {
     let mut claims: Vec<NodeClaim> =
         stage.claims().await?.into_iter().filter(|claim| assigned(claim) == "default/small").collect();
     claims.sort_by_key(|claim| claim.metadata.creation_timestamp.clone().map(|time| time.0));
-    let going: Vec<&NodeClaim> = claims.iter().skip(3).take(3).collect();
-    let going_machines: BTreeSet<String> =
+    let going: Vec<&NodeClaim> = claims.iter().skip(3).take(count).collect();
+    let theirs: BTreeSet<String> =
         going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
     let before = machine_names(stage).await?;
-    ensure!(
-        going_machines.len() == 3 && going_machines.is_subset(&before),
-        "{going_machines:?} of {before:?}"
-    );
+    ensure!(theirs.len() == count && theirs.is_subset(&before), "{theirs:?} of {before:?}");
     let api: Api<NodeClaim> = Api::all(stage.client.clone());
     for claim in &going {
-        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &kube::api::DeleteParams::default())
-            .await?;
+        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
     }
-    wait::eventually("the three Machines are gone", Duration::from_mins(2), async || {
+    wait::eventually("their Machines are gone", Duration::from_mins(2), async || {
         let now = machine_names(stage).await?;
-        let left: Vec<_> = going_machines.intersection(&now).collect();
+        let left: Vec<_> = theirs.intersection(&now).collect();
         ensure!(left.is_empty(), "{left:?} are left");
         Ok(())
     })
@@ -120,17 +116,19 @@ async fn several_claims_go_at_once(stage: &Stage<'_>) -> Result<()> {
     stage.running("web", 36, Duration::from_mins(2)).await?;
     stage.books_are_exact(Duration::from_mins(1)).await?;
     let after = machine_names(stage).await?;
-    let lost: Vec<_> = before.difference(&after).filter(|name| !going_machines.contains(*name)).collect();
+    let lost: Vec<_> = before.difference(&after).filter(|name| !theirs.contains(*name)).collect();
     ensure!(lost.is_empty(), "Machines that nobody gave up are gone: {lost:?}");
     // The evicted pods were pending again, so as many claims took their place; nothing was remade behind our back.
     ensure!(stage.replicas("small").await? == 9, "{} replicas", stage.replicas("small").await?);
     Ok(())
 }
 
+/// Machines of our Cluster, as annotations name them.
 async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
     let machines = stage.machines().await?;
     Ok(machines
         .iter()
+        .filter(|machine| machine.spec.cluster_name == CLUSTER)
         .map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default()))
         .collect())
 }

@@ -93,6 +93,18 @@ impl<'a> Stage<'a> {
         Ok(api.get(name).await?.spec.replicas.unwrap_or_default())
     }
 
+    /// Changes the template of a MachineDeployment, so that Cluster API makes another MachineSet.
+    pub(super) async fn change_template(&self, name: &str) -> Result<()> {
+        let api = objects::api_of(
+            &self.management,
+            &json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": { "namespace": NAMESPACE } }),
+        )?;
+        let patch =
+            json!({ "spec": { "template": { "spec": { "bootstrap": { "dataSecretName": "other" } } } } });
+        api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(())
+    }
+
     pub(super) async fn class(&self) -> Result<ClusterAPINodeClass> {
         Ok(Api::all(self.client.clone()).get("default").await?)
     }

@@ -3,19 +3,19 @@
 mod foreign;
 
 use super::audit::{Audit, Request};
-use super::main_job::{sixty_pods, sixty_pods_run_on_the_cheapest, three_machine_deployments};
+use super::main_job::{
+    claims_are_given_back, sixty_pods, sixty_pods_run_on_the_cheapest, three_machine_deployments,
+};
 use super::process::{Operator, manifests, permit};
 use super::stage::{CLUSTER, NAMESPACE, Stage, pool};
 use anyhow::{Result, ensure};
 use karpenter_capi_api::capi::{CapiVersion, Machine, MachineDeployment, MachineSet};
-use karpenter_capi_api::names::annotations;
-use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions};
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, Client};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn with_the_shipped_rights_the_main_job_is_done_and_nothing_else_is_touche
             let mut operator = Operator::start(workload, "operator", &kubeconfig, &arguments)?;
             sixty_pods(&stage).await?;
             sixty_pods_run_on_the_cheapest(&stage).await?;
-            two_claims_are_given_back(&stage).await?;
+            claims_are_given_back(&stage, 2).await?;
             a_changed_kubeconfig_is_taken_when_it_works(&stage, management, &mounted, &mut operator).await?;
 
             let after = versions_of_neighbours(&stage.management).await?;
@@ -128,35 +128,6 @@ async fn versions_of_neighbours(management: &Client) -> Result<BTreeMap<String, 
     }
     ensure!(versions.len() == 6, "{versions:?}");
     Ok(versions)
-}
-
-/// Exactly the two Machines of two claims that are deleted go, and their pods run again.
-async fn two_claims_are_given_back(stage: &Stage<'_>) -> Result<()> {
-    let claims = stage.claims().await?;
-    let of_small =
-        claims.iter().filter(|claim| annotation(claim, annotations::MACHINE_DEPLOYMENT) == "default/small");
-    let going: Vec<&NodeClaim> = of_small.take(2).collect();
-    let theirs: BTreeSet<String> =
-        going.iter().map(|claim| annotation(claim, annotations::MACHINE)).collect();
-    let before = machine_names(stage).await?;
-    ensure!(theirs.len() == 2 && theirs.is_subset(&before), "{theirs:?} of {before:?}");
-    let api: Api<NodeClaim> = Api::all(stage.client.clone());
-    for claim in going {
-        api.delete(claim.metadata.name.as_deref().unwrap_or_default(), &DeleteParams::default()).await?;
-    }
-    wait::eventually("the two Machines are gone", Duration::from_mins(1), async || {
-        let now = machine_names(stage).await?;
-        ensure!(theirs.is_disjoint(&now), "{theirs:?} in {now:?}");
-        Ok(())
-    })
-    .await?;
-    stage.running("web", 36, Duration::from_mins(1)).await?;
-    stage.books_are_exact(Duration::from_mins(1)).await?;
-    let after = machine_names(stage).await?;
-    let lost: Vec<_> = before.difference(&after).filter(|name| !theirs.contains(*name)).collect();
-    ensure!(lost.is_empty(), "Machines that nobody gave up are gone: {lost:?}");
-    ensure!(stage.replicas("small").await? == 9, "{} replicas", stage.replicas("small").await?);
-    Ok(())
 }
 
 /// A kubeconfig as Kubernetes mounts a Secret: a link to a link that is exchanged in one step.
@@ -277,17 +248,4 @@ fn nothing_was_refused(requests: &[Request]) -> Result<()> {
         ensure!(request.code != 403 && request.code != 401, "refused: {request:?}");
     }
     Ok(())
-}
-
-async fn machine_names(stage: &Stage<'_>) -> Result<BTreeSet<String>> {
-    let machines = stage.machines().await?;
-    Ok(machines
-        .iter()
-        .map(|machine| format!("{NAMESPACE}/{}", machine.metadata.name.as_deref().unwrap_or_default()))
-        .filter(|name| !name.contains("neighbour"))
-        .collect())
-}
-
-fn annotation(claim: &NodeClaim, key: &str) -> String {
-    claim.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned().unwrap_or_default()
 }

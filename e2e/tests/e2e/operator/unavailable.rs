@@ -4,7 +4,6 @@ use super::stage::{NAMESPACE, Stage, machine, pool};
 use anyhow::{Context, Result, ensure};
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -97,12 +96,7 @@ async fn roll(
     .await?;
     options.machine.delays.provision = slow;
     stage.machine_deployment(&options).await?;
-    let api = objects::api_of(
-        &stage.client,
-        &json!({ "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachineDeployment", "metadata": { "namespace": NAMESPACE } }),
-    )?;
-    let patch = json!({ "spec": { "template": { "spec": { "bootstrap": { "dataSecretName": "other" } } } } });
-    api.patch("rolling", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(&patch)).await?;
+    stage.change_template("rolling").await?;
     wait::eventually("a third Machine is being made", Duration::from_mins(1), async || {
         let machines = stage.machines().await?;
         ensure!(machines.len() == 3, "{} Machines", machines.len());

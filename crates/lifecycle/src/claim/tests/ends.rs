@@ -14,7 +14,7 @@ pub(super) fn slow() -> Machine {
 
 // Public report kubernetes/autoscaler#9120: infrastructure is full, and the provider tried for ever.
 #[test]
-fn lack_of_capacity_ends_a_claim_after_thirty_seconds_and_not_at_the_timeout() {
+fn case_55_lack_of_capacity_ends_a_claim_after_thirty_seconds_and_not_at_the_timeout() {
     let seen = step(&claim(&json!({})), Some(&machine(None)), &[], "12:01:00");
     assert_eq!((seen.ended.clone(), seen.look_again), (None, Some(SignedDuration::from_secs(30))));
     let waiting = after(&seen);
@@ -188,7 +188,7 @@ pub(super) fn labelled(mut node: Node) -> Node {
 // Public reports kubernetes-sigs/karpenter#1392 and #2072: the Node was removed by hand, the claim stayed, and pods were planned onto
 // a ghost.
 #[test]
-fn a_claim_whose_node_is_gone_says_so_and_ends_after_two_minutes() {
+fn case_110_a_claim_whose_node_is_gone_says_so_and_ends_after_two_minutes() {
     let (running, machine) = (running(), machine(Some("x://1")));
     let gone = step(&running, Some(&machine), &[], "12:30:00");
     assert_eq!(told(&gone.status, "Initialized"), pair("False", "NodeNotFound"));
@@ -227,7 +227,7 @@ fn equal_failures_back_off_for_three_minutes_doubling_up_to_an_hour() {
 
 // Public reports aws/karpenter-provider-aws#6895 and kubernetes-sigs/karpenter#1578: "spec is immutable" when a finalizer was removed.
 #[test]
-fn a_finalizer_is_written_by_a_patch_of_the_metadata_alone() {
+fn case_113_a_finalizer_is_written_by_a_patch_of_the_metadata_alone() {
     let mut claim = claim(&json!({}));
     claim.metadata.finalizers = Some(vec!["other/one".to_owned(), "karpenter.sh/termination".to_owned()]);
     claim.metadata.resource_version = Some("7".to_owned());

@@ -83,10 +83,31 @@ fn a_tainted_node_is_drained_when_its_pods_are_gone_and_five_seconds_are_over() 
     assert!(is_drained(&claim, Some(&disrupted())));
 }
 
-// Public report kubernetes-sigs/karpenter#2169: a node waited a week for a volume, and nothing said so.
+// Public reports kubernetes-sigs/karpenter#2169 and aws/karpenter-provider-aws#9238: a node waited a week for a volume, and nothing
+// said so.
 #[test]
-fn volumes_that_stay_attached_are_named_and_the_deadline_ends_the_wait() {
-    let attached = ["pv-a".to_owned()];
+fn case_107_a_volume_that_holds_a_node_for_a_week_is_named_in_condition_and_event_with_its_age() {
+    let attached = ["va-a (pv-a)".to_owned()];
+    let drained = json!({"conditions": [
+        {"type": "Drained", "status": "True", "reason": "Drained", "message": "", "lastTransitionTime": "2025-12-29T13:00:10Z"}
+    ]});
+    let first = terminating(&deleted(&drained, None), Some(&disrupted()), &[], &attached, "13:00:00");
+    let mut status = serde_json::to_value(&first.status).unwrap();
+    status["conditions"][1]["lastTransitionTime"] = json!("2025-12-29T13:00:10Z");
+    let week = terminating(&deleted(&status, None), Some(&disrupted()), &[], &attached, "13:00:10");
+    assert_eq!(told(&week.status, "VolumesDetached"), pair("Unknown", "AwaitingVolumeDetachment"));
+    let condition = condition::find(&week.status.conditions, "VolumesDetached").unwrap();
+    assert!(condition.message.contains("va-a (pv-a)"), "{}", condition.message);
+    assert_eq!(condition.last_transition_time.0.to_string(), "2025-12-29T13:00:10Z", "its age is lost");
+    assert_eq!(reasons(&week), ["AwaitingVolumeDetachment"]);
+    assert!(week.notices[0].message.contains("pv-a"), "{:?}", week.notices);
+    let claim = deleted(&serde_json::to_value(&week.status).unwrap(), None);
+    assert!(!is_drained(&claim, Some(&disrupted())));
+}
+
+#[test]
+fn case_106_volumes_that_never_detach_are_named_and_the_deadline_ends_the_wait() {
+    let attached = ["va-a (pv-a)".to_owned(), "va-b (pv-b)".to_owned()];
     let drained = json!({"conditions": [
         {"type": "Drained", "status": "True", "reason": "Drained", "message": "", "lastTransitionTime": "2026-01-05T13:00:10Z"}
     ]});
@@ -94,21 +115,24 @@ fn volumes_that_stay_attached_are_named_and_the_deadline_ends_the_wait() {
     let waiting = terminating(&claim, Some(&disrupted()), &[], &attached, "13:59:59");
     assert_eq!(waiting.deadline, Some(at("14:00:00")));
     assert_eq!(told(&waiting.status, "VolumesDetached"), pair("Unknown", "AwaitingVolumeDetachment"));
-    assert!(condition::find(&waiting.status.conditions, "VolumesDetached").unwrap().message.contains("pv-a"));
+    let waits = message(&waiting.status, "VolumesDetached");
+    assert_eq!(waits, "waiting for VolumeAttachments va-a (pv-a), va-b (pv-b)");
     let over = terminating(&claim, Some(&disrupted()), &[], &attached, "14:00:00");
     assert_eq!(told(&over.status, "VolumesDetached"), pair("False", "TerminationGracePeriodElapsed"));
     let claim = deleted(&serde_json::to_value(&over.status).unwrap(), Some("1h"));
     assert!(is_drained(&claim, Some(&disrupted())));
 }
 
+// Public report kubernetes-sigs/karpenter#1684: volumes of a released claim, and of one that a pending pod wants, hold the node up.
 #[test]
-fn a_volume_of_a_pod_that_stays_holds_nothing_up() {
+fn case_106_a_volume_of_a_pod_that_stays_holds_nothing_up_and_those_of_others_do() {
     let daemon: Pod = serde_json::from_value(json!({
         "metadata": {"name": "k", "namespace": "default"},
         "spec": {"containers": [], "tolerations": [{"operator": "Exists"}]}
     }))
     .unwrap();
-    let attachments = [("va-k".to_owned(), "pv-k".to_owned()), ("va-a".to_owned(), "pv-a".to_owned())];
+    // pv-a belongs to a released claim, pv-b to one that a pending pod elsewhere wants: no pod of this node has them.
+    let attachments = ["b", "k", "a"].map(|name| (format!("va-{name}"), format!("pv-{name}")));
     let blocking = blocking_attachments(
         &attachments,
         &[&daemon],
@@ -116,10 +140,9 @@ fn a_volume_of_a_pod_that_stays_holds_nothing_up() {
         |_| vec!["pv-k".to_owned()],
         at("13:00:00"),
     );
-    assert_eq!(blocking, ["va-a (pv-a)"]);
+    assert_eq!(blocking, ["va-a (pv-a)", "va-b (pv-b)"]);
 }
 
-// Public report kubernetes-sigs/karpenter#1684: volumes of a released claim, and of one that a pending pod wants, hold the node up.
 #[test]
 fn volumes_of_skipped_pods_hold_nothing_up_and_those_of_ended_pods_do() {
     let pod = |name: &str, more: Value| -> Pod {
@@ -153,7 +176,7 @@ fn terminating_pod() -> Pod {
 
 // Public report kubernetes-sigs/karpenter#1776: a node hung for days, although a termination grace period was set.
 #[test]
-fn at_the_deadline_the_machine_goes_whatever_is_left_on_it() {
+fn case_104_at_the_deadline_the_machine_goes_whatever_is_left_on_it() {
     let first = terminating(&deleted(&json!({}), Some("1h")), Some(&disrupted()), &[&pod()], &[], "13:00:01");
     let claim = deleted(&serde_json::to_value(&first.status).unwrap(), Some("1h"));
     assert_eq!(reasons(&first), ["TerminationGracePeriodExpiring"]);
@@ -227,7 +250,7 @@ fn unreachable(since: &str) -> Node {
 
 // Public report kubernetes-sigs/cluster-api#10661: a stopped machine with a volume was never replaced.
 #[test]
-fn volumes_of_an_unreachable_node_are_waited_for_six_minutes_even_without_a_deadline() {
+fn case_108_volumes_of_an_unreachable_node_are_waited_for_six_minutes_even_without_a_deadline() {
     let claim = deleted(&json!({}), None);
     let drained = terminating(&claim, Some(&unreachable("12:55:00")), &[], &[], "13:00:00");
     let claim = deleted(&serde_json::to_value(&drained.status).unwrap(), None);
@@ -242,9 +265,29 @@ fn volumes_of_an_unreachable_node_are_waited_for_six_minutes_even_without_a_dead
     assert!(is_drained(&claim, Some(&unreachable("12:55:00"))));
 }
 
+#[test]
+fn case_108_until_cluster_api_has_ended_the_machine_the_claim_says_that_it_waits_for_that() {
+    let mut going = machine(Some("x://1"));
+    going.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("13:00:00")));
+    let claim = deleted(&json!({}), Some("15m"));
+    let step = terminate(&Terminating {
+        now: at("13:00:10"),
+        claim: &claim,
+        machine: Some(&going),
+        node: None,
+        pods: &[],
+        volume_attachments: &[],
+        rules: Ok(&DrainRules::default()),
+        budgets: &Budgets::default(),
+    });
+    assert_eq!(told(&step.status, "InstanceTerminating"), pair("True", "InstanceTerminating"));
+    assert_eq!(message(&step.status, "InstanceTerminating"), "waiting for Cluster API to end Machine m");
+}
+
 // Public report aws/karpenter-provider-aws#2831: the pool was deleted while its nodes drained, and they hung.
 #[test]
-fn a_drain_needs_nothing_but_the_claim_itself() {
+fn case_114_a_drain_needs_nothing_but_the_claim_itself() {
     let mut claim = deleted(&json!({}), Some("30m"));
     claim.metadata.owner_references = None;
     let first = terminating(&claim, Some(&disrupted()), &[&pod()], &[], "13:00:01");
@@ -260,7 +303,7 @@ fn a_drain_needs_nothing_but_the_claim_itself() {
 // Public report cloudpilot-ai/karpenter-provider-gcp#334, and karpenter-provider-cluster-api's Delete, which fails for ever without a
 // provider ID.
 #[test]
-fn a_claim_that_never_launched_is_drained_at_once() {
+fn case_112_a_claim_that_never_launched_is_drained_at_once() {
     let claim = deleted(
         &json!({"conditions": [
             {"type": "Launched", "status": "Unknown", "reason": "AwaitingMachine", "message": "", "lastTransitionTime": "2026-01-05T12:00:00Z"}

@@ -153,7 +153,7 @@ fn list_fails_as_a_whole_one_machine_that_names_nonsense_stops_nothing() {
 }
 
 #[test]
-fn a_batch_that_fails_for_one_claim_is_made_again_for_the_others() {
+fn batch_of_one_caller_that_fails_is_made_again_for_the_others() {
     let mut world = World::with_floor(0);
     (0..3).for_each(|index| world.claim(&format!("c{index}")));
     let step = world.observe();

@@ -128,16 +128,6 @@ fn an_operator_that_crashes_after_each_write_raises_once() {
     assert_eq!(world.deployment.replicas, 2);
 }
 
-// Public report cloudpilot-ai/karpenter-provider-gcp#334: a claim that never launched could not be deleted.
-#[test]
-fn a_claim_that_never_entered_is_finished_at_once() {
-    let mut world = World::with_floor(1);
-    world.claim("c0");
-    world.delete_claim("c0");
-    let step = world.observe();
-    assert!(matches!(&step.writes[..], [Write::FinishClaim { .. }]), "{:?}", step.writes);
-}
-
 #[test]
 fn a_claim_deleted_before_its_machine_appeared_gives_that_machine_back() {
     let mut world = World::with_floor(1);
@@ -241,7 +231,7 @@ fn claims_beyond_the_maximum_size_end_for_lack_of_capacity() {
 
 // Public report kubernetes/autoscaler#9345: a paused MachineDeployment was scaled.
 #[test]
-fn nothing_is_written_to_a_paused_machine_deployment() {
+fn case_52_nothing_is_written_to_a_paused_machine_deployment() {
     let mut world = with_claims(0, 2);
     world.deployment.paused = Some("paused by its annotation".into());
     world.delete_claim("c0");
@@ -264,7 +254,7 @@ fn claims_of_an_unavailable_machine_deployment_end_and_bound_ones_stay() {
 
 // Public report openshift/hypershift#2106: another controller sets the replicas.
 #[test]
-fn when_somebody_lowers_below_our_claims_the_newest_unbound_one_ends_and_nothing_is_raised() {
+fn case_62_when_somebody_lowers_below_our_claims_the_newest_unbound_one_ends_and_nothing_is_raised() {
     let mut world = with_claims(0, 2);
     world.claim("c2");
     world.now += 1;

@@ -1,4 +1,5 @@
-//! Other people's hands: Machines and Nodes that they delete, pods that their drain rules skip, claims that they release.
+//! Other people's hands: Machines, Nodes, pools and classes that they delete, pods that their drain rules skip, claims that they
+//! release.
 
 use super::*;
 use k8s_openapi::api::core::v1::Node;
@@ -48,6 +49,45 @@ async fn machines_and_nodes_that_somebody_deletes_are_drained_and_given_back() -
         stage.running("web", 3, Duration::from_mins(2)).await?;
         stage.books_are_exact(Duration::from_mins(1)).await?;
         ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+// Public reports aws/karpenter-provider-aws#2831 and #6905: the pool was deleted while its nodes drained, and they hung.
+#[tokio::test]
+async fn case_114_a_deleted_pool_takes_its_claims_along_and_its_class_waits_for_their_drain() -> Result<()> {
+    ControlPlane::with(Options::complete("deleted-pool"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        small(&stage).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let operator = stage.operator()?;
+        run(&stage, "web", 2, |_| {}).await?;
+        apply_budget(&stage, "guard", "web", 2).await?;
+        let all = stage.claims().await?;
+        plane.kubectl(&["delete", "nodepool", "general"]).await?;
+        plane.kubectl(&["delete", "clusterapinodeclass", "default", "--wait=false"]).await?;
+        for claim in &all {
+            condition_says(&stage, claim, "Drained", &["Unknown", "PodDisruptionBudget guard"]).await?;
+        }
+        wait::holds("the class waits for the claims", Duration::from_secs(3), async || {
+            ensure!(stage.class().await?.metadata.deletion_timestamp.is_some(), "nobody deletes it");
+            ensure!(stage.claims().await?.len() == 2, "a claim went in spite of the budget");
+            Ok(())
+        })
+        .await?;
+        plane.kubectl(&["delete", "poddisruptionbudget", "-n", NAMESPACE, "guard"]).await?;
+        for claim in &all {
+            is_gone(&stage, claim, Duration::from_mins(2)).await?;
+        }
+        wait::eventually("the class is gone", Duration::from_secs(30), async || {
+            ensure!(stage.class().await.is_err(), "it is there");
+            Ok(())
+        })
+        .await?;
+        stage.books_are_exact(Duration::from_mins(1)).await?;
+        ensure!(stage.replicas("small").await? == 0, "{} replicas", stage.replicas("small").await?);
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
     })
