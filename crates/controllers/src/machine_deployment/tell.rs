@@ -79,8 +79,10 @@ fn look_again(context: &Context, deployment: &NamespacedName) {
 }
 
 async fn write(context: &Context, claim: &NodeClaim, why: Option<HeldUp<'_>>) -> Result<(), Error> {
-    let status = held_up(claim, why, Timestamp::now());
-    crate::node_claim::write_status(context, claim, status).await
+    match held_up(claim, why, Timestamp::now()) {
+        Some(status) => crate::node_claim::write_status(context, claim, status).await,
+        None => Ok(()),
+    }
 }
 
 fn is_deleting(claim: &NodeClaim) -> bool {

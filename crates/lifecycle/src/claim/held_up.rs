@@ -31,26 +31,24 @@ impl<'a> HeldUp<'a> {
     }
 }
 
-/// The status of a deleted claim with what holds it up, or with nothing of that any more. The condition's transition time tells since
-/// when it waits; it stays when only the reason changes.
-pub fn held_up(claim: &NodeClaim, why: Option<HeldUp<'_>>, now: Timestamp) -> NodeClaimStatus {
+/// The status of a deleted claim with what holds it up, or with nothing of that any more; None if it says so already. The condition's
+/// transition time tells since when it waits; it stays when only the reason changes.
+pub fn held_up(claim: &NodeClaim, why: Option<HeldUp<'_>>, now: Timestamp) -> Option<NodeClaimStatus> {
     let mut status = claim.status.clone().unwrap_or_default();
     let present = condition::find(&status.conditions, conditions::INSTANCE_TERMINATING);
-    match (why, present) {
+    let changed = match (why, present) {
         // That the deletion was asked for stays true.
-        (_, Some(present)) if present.status == condition::TRUE => {}
-        (Some(why), _) => {
-            condition::set(
-                &mut status.conditions,
-                conditions::INSTANCE_TERMINATING,
-                UNKNOWN,
-                why.reason(),
-                why.message(),
-                now,
-                claim.metadata.generation,
-            );
-        }
-        (None, _) => _ = condition::remove(&mut status.conditions, conditions::INSTANCE_TERMINATING),
-    }
-    status
+        (_, Some(present)) if present.status == condition::TRUE => false,
+        (Some(why), _) => condition::set(
+            &mut status.conditions,
+            conditions::INSTANCE_TERMINATING,
+            UNKNOWN,
+            why.reason(),
+            why.message(),
+            now,
+            claim.metadata.generation,
+        ),
+        (None, _) => condition::remove(&mut status.conditions, conditions::INSTANCE_TERMINATING),
+    };
+    changed.then_some(status)
 }

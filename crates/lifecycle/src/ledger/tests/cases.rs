@@ -151,10 +151,7 @@ fn case_58_when_cluster_api_takes_another_machine_as_well_its_claim_is_lost_and_
     let good = world.machine_of("good").machine.uid.clone();
     world.delete_claim("going");
     world.drain_all();
-    while world.deployment.replicas == 3 {
-        world.operate(usize::MAX);
-        world.reconcile_machines();
-    }
+    world.give_back();
     world.reconcile_deployment();
     // An old MachineSet controller doesn't take the deleting Machine for the one too many.
     world.machine_of("bad").deleting = true;
@@ -245,10 +242,7 @@ fn case_66_down_and_up_before_cluster_api_looks_removes_the_machine_and_makes_a_
     let going = world.machine_of("c0").machine.uid.clone();
     world.delete_claim("c0");
     world.drain_all();
-    while world.deployment.replicas == 6 {
-        world.operate(usize::MAX);
-        world.reconcile_machines();
-    }
+    world.give_back();
     world.claim("c6");
     world.operate(usize::MAX);
     assert_eq!(world.deployment.replicas, 6, "the new claim has entered before Cluster API has looked");

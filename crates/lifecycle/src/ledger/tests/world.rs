@@ -165,6 +165,19 @@ impl World {
         any
     }
 
+    /// Operator and Machine controller work until the number has changed; the MachineDeployment controller hasn't seen it yet.
+    pub(super) fn give_back(&mut self) {
+        let before = self.deployment.replicas;
+        for _ in 0..20 {
+            self.operate(usize::MAX);
+            if self.deployment.replicas != before {
+                return;
+            }
+            self.reconcile_machines();
+        }
+        panic!("the number stays {before}: {:?}", self.machines);
+    }
+
     fn machine(&mut self, machine: &MachineRef, same_version: bool) -> Result<&mut MachineView, ()> {
         let found = self.machines.iter_mut().find(|found| found.machine.uid == machine.uid).ok_or(())?;
         if same_version && found.machine.resource_version != machine.resource_version {
