@@ -1,4 +1,4 @@
-//! What a Cluster with a topology needs besides: templates of its parts, a ClusterClass, and a bootstrap provider.
+//! What a Cluster with a topology needs besides: templates of its parts, a `ClusterClass`, and a bootstrap provider.
 //!
 //! Cluster API's core manager must run with `--feature-gates=ClusterTopology=true`.
 
@@ -163,7 +163,7 @@ impl Bootstrap {
     }
 }
 
-async fn reconcile(config: Arc<HollowConfig>, client: Arc<Client>) -> Result<Action, kube::Error> {
+async fn reconcile(config: Arc<HollowConfig>, client: Arc<Client>) -> Result<Action, Box<kube::Error>> {
     if config.status.as_ref().is_none_or(|status| status.initialization.is_none()) {
         let configs: Api<HollowConfig> =
             Api::namespaced(client.as_ref().clone(), &config.namespace().unwrap_or_default());
@@ -174,12 +174,16 @@ async fn reconcile(config: Arc<HollowConfig>, client: Arc<Client>) -> Result<Act
     Ok(Action::await_change())
 }
 
-/// A ClusterClass named `hollow` with its templates, whose only class of workers makes the machines of the options.
+/// A `ClusterClass` named `hollow` with its templates, whose only class of workers makes the machines of the options.
 pub fn cluster_class(options: &MachineDeploymentOptions) -> Result<Vec<Value>> {
     let metadata = json!({ "name": "hollow", "namespace": options.namespace });
     let endpoint = json!({ "host": "127.0.0.1", "port": 6443 });
-    let template = |group: &str, kind: &str, name: &str| json!({ "templateRef": { "apiVersion": format!("{group}.cluster.x-k8s.io/v1"), "kind": kind, "name": name } });
-    let object = |group: &str, kind: &str, spec: Value| json!({ "apiVersion": format!("{group}.cluster.x-k8s.io/v1"), "kind": kind, "metadata": metadata, "spec": { "template": { "spec": spec } } });
+    let version = |group: &str| format!("{group}.cluster.x-k8s.io/v1");
+    let template = |group: &str, kind: &str, name: &str| json!({ "templateRef": { "apiVersion": version(group), "kind": kind, "name": name } });
+    let object = |group: &str, kind: &str, spec: Value| {
+        let spec = json!({ "template": { "spec": spec } });
+        json!({ "apiVersion": version(group), "kind": kind, "metadata": metadata, "spec": spec })
+    };
     let (machine_template, _) = machine_deployment(options);
     Ok(vec![
         object("infrastructure", "HollowClusterTemplate", json!({ "controlPlaneEndpoint": endpoint })),

@@ -1,4 +1,4 @@
-//! A MachineHealthCheck deletes Machines: ours are given back and never remade, those that aren't ours are remade and left alone.
+//! A health check deletes Machines: ours are given back and never remade, those that aren't ours are remade and left alone.
 
 use super::super::stage::{NAMESPACE, Stage, machine, pool};
 use super::super::termination::{event_says, is_gone, machine_of, name, node_of};

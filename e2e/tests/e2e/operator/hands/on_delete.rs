@@ -25,7 +25,7 @@ async fn scale(stage: &Stage<'_>, name: &str, replicas: i32) -> Result<()> {
     stage.running(name, usize::try_from(replicas)?, Duration::from_mins(1)).await.map(drop)
 }
 
-/// Two more claims, of which the first is for pods of that name.
+/// One more claim, for a pod of that name.
 async fn claim_for(stage: &Stage<'_>, name: &str) -> Result<NodeClaim> {
     let before = super::staying(stage).await?;
     scale(stage, name, 1).await?;
@@ -35,11 +35,18 @@ async fn claim_for(stage: &Stage<'_>, name: &str) -> Result<NodeClaim> {
 }
 
 /// Deletes a claim whose pod is gone; its Machine goes, all others stay, and none is made.
-async fn give_back(stage: &Stage<'_>, witness: &Witness, app: &str, claim: &NodeClaim) -> Result<()> {
+async fn give_back(
+    stage: &Stage<'_>,
+    witness: &Witness,
+    app: &str,
+    claim: &NodeClaim,
+    meanwhile: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
     let before: BTreeSet<String> = super::staying(stage).await?.values().map(machine_of).collect();
     let made = witness.seen().machines.len();
     scale(stage, app, 0).await?;
     delete_claim(stage, claim).await?;
+    meanwhile().await?;
     is_gone(stage, claim, Duration::from_mins(1)).await?;
     stage.books_are_exact(Duration::from_mins(1)).await?;
     let after: BTreeSet<String> = super::staying(stage).await?.values().map(machine_of).collect();
@@ -49,13 +56,20 @@ async fn give_back(stage: &Stage<'_>, witness: &Witness, app: &str, claim: &Node
     Ok(())
 }
 
+/// Pauses that there were one after the other, each with whether it carried our note.
+fn pauses_are(witness: &Witness, expected: &[(bool, bool)]) -> Result<()> {
+    let pauses = witness.seen().pauses;
+    ensure!(pauses == expected, "pauses: {pauses:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn claims_of_old_and_new_revisions_go_each_with_its_own_machine() -> Result<()> {
     ControlPlane::with(Options::complete("on-delete"), async |plane| {
         let stage = Stage::set(plane).await?;
         stage.machine_deployment(&small()).await?;
         objects::apply(&stage.client, &pool("general")).await?;
-        let operator = stage.operator()?;
+        let mut operator = Some(stage.operator()?);
         let witness = Witness::of(&stage, "small");
         let mut old = BTreeMap::new();
         for app in ["old-1", "old-2"] {
@@ -72,21 +86,26 @@ async fn claims_of_old_and_new_revisions_go_each_with_its_own_machine() -> Resul
         for app in ["new-1", "new-2"] {
             new.insert(app, claim_for(&stage, app).await?);
         }
-        ensure!(witness.seen().pauses == [(false, false)], "paused too early: {:?}", witness.seen().pauses);
+        pauses_are(&witness, &[(false, false)])?;
 
-        // Lowering the number would take a Machine of the old revision; so our own pause comes and goes.
-        give_back(&stage, &witness, "new-1", &new["new-1"]).await?;
-        ensure!(
-            witness.seen().pauses == [(false, false), (true, true), (false, false)],
-            "pauses: {:?}",
-            witness.seen().pauses
-        );
-        give_back(&stage, &witness, "old-1", &old["old-1"]).await?;
-        ensure!(
-            witness.seen().pauses.len() == 3,
-            "an old Machine needs no pause: {:?}",
-            witness.seen().pauses
-        );
+        // Lowering the number would take a Machine of the old revision; so our own pause comes and goes, also when we
+        // die under it.
+        give_back(&stage, &witness, "new-1", &new["new-1"], async || {
+            wait::eventually("our own pause is there", Duration::from_mins(1), async || {
+                let pauses = witness.seen().pauses;
+                ensure!(pauses.last() == Some(&(true, true)), "{pauses:?}");
+                Ok(())
+            })
+            .await?;
+            operator.take().context("no operator")?.kill();
+            operator = Some(stage.operator()?);
+            Ok(())
+        })
+        .await?;
+        pauses_are(&witness, &[(false, false), (true, true), (false, false)])?;
+        give_back(&stage, &witness, "old-1", &old["old-1"], async || Ok(())).await?;
+        // One of the old revision needs none.
+        pauses_are(&witness, &[(false, false), (true, true), (false, false)])?;
         under_a_foreign_pause(&stage, &witness, &new["new-2"]).await?;
 
         ensure!(stage.replicas("small").await? == 1, "{} replicas", stage.replicas("small").await?);
@@ -96,7 +115,7 @@ async fn claims_of_old_and_new_revisions_go_each_with_its_own_machine() -> Resul
             witness.seen().replicas
         );
         stage.running("old-2", 1, Duration::from_secs(10)).await?;
-        operator.terminate(Duration::from_secs(30)).await?;
+        operator.context("no operator")?.terminate(Duration::from_secs(30)).await?;
         Ok(())
     })
     .await

@@ -1,16 +1,13 @@
 //! People with kubectl: they scale, delete and change their minds while claims are bound and pods run.
 
 use super::super::stage::{NAMESPACE, Stage, machine, node_class, pool};
-use super::super::termination::{claims, delete_claim, event_says, is_gone, machine_of, machines, name};
+use super::super::termination::{claims, delete_claim, event_says, is_gone, machine_of, name};
 use super::{Witness, claims_are, staying, unowned};
 use anyhow::{Context, Result, ensure};
-use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_e2e::plane::{ControlPlane, Options};
 use karpenter_capi_e2e::{objects, wait, workload};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -48,14 +45,27 @@ async fn kubectl_scale(stage: &Stage<'_>, replicas: u32) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_number_that_somebody_moves_is_neither_ours_nor_fought_over() -> Result<()> {
-    ControlPlane::with(Options::complete("scaled-by-others"), async |plane| {
+async fn machines_that_somebody_adds_are_never_ours() -> Result<()> {
+    ControlPlane::with(Options::complete("scaled-up-by-others"), async |plane| {
         let stage = Stage::set(plane).await?;
         small_and_dear(&stage).await?;
         let operator = stage.operator()?;
-        run(&stage, 3).await?;
+        run(&stage, 2).await?;
         down_and_up_at_once(&stage).await?;
         up(&stage).await?;
+        operator.terminate(Duration::from_secs(30)).await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_number_that_somebody_sets_below_our_claims_is_not_fought_over() -> Result<()> {
+    ControlPlane::with(Options::complete("scaled-down-by-others"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        small_and_dear(&stage).await?;
+        let operator = stage.operator()?;
+        run(&stage, 4).await?;
         below_our_claims(&stage).await?;
         operator.terminate(Duration::from_secs(30)).await?;
         Ok(())
@@ -65,65 +75,61 @@ async fn a_number_that_somebody_moves_is_neither_ours_nor_fought_over() -> Resul
 
 /// A claim goes and another comes in the same moment: the Machine that goes is nobody's new one.
 async fn down_and_up_at_once(stage: &Stage<'_>) -> Result<()> {
-    let going = claims_are(stage, 3).await?.into_values().next().context("no claim")?;
+    let going = claims_are(stage, 2).await?.into_values().next().context("no claim")?;
     let witness = Witness::of(stage, "small");
-    let (deleted, scaled) = tokio::join!(delete_claim(stage, &going), stage.scale("web", 4));
+    let (deleted, scaled) = tokio::join!(delete_claim(stage, &going), stage.scale("web", 3));
     deleted.and(scaled)?;
     is_gone(stage, &going, Duration::from_mins(1)).await?;
-    all_is_well(stage, 4).await?;
-    claims_are(stage, 4).await?;
-    replicas_are(stage, "small", 4).await?;
+    all_is_well(stage, 3).await?;
+    claims_are(stage, 3).await?;
+    replicas_are(stage, "small", 3).await?;
     let machines = witness.seen().machines;
-    // Three before, one for the new pod, one for the evicted one.
-    ensure!(machines.len() == 5, "there were {machines:?}");
+    // Two before, one for the new pod, one for the evicted one.
+    ensure!(machines.len() == 4, "there were {machines:?}");
     ensure!(machines.values().all(|claims| claims.len() == 1), "a Machine had several claims: {machines:?}");
     Ok(())
 }
 
-/// What somebody adds is never bound, and stays when claims of ours go.
+/// What somebody adds is never bound, not by a claim that comes meanwhile either, and stays when claims of ours go.
 async fn up(stage: &Stage<'_>) -> Result<()> {
-    kubectl_scale(stage, 6).await?;
+    let before = claims_are(stage, 3).await?;
+    kubectl_scale(stage, 5).await?;
     let surplus = wait::eventually("two more Machines run", Duration::from_mins(1), async || {
         let surplus = unowned(stage).await?;
         let machines = stage.machines().await?;
         let running = machines.iter().filter(|machine| machine.node_name().is_some()).count();
-        ensure!(surplus.len() == 2 && running == 6, "{surplus:?} of {running}");
+        ensure!(surplus.len() == 2 && running == 5, "{surplus:?} of {running}");
         Ok(surplus)
     })
     .await?;
     let is_nobodys = async || {
-        ensure!(
-            unowned(stage).await? == surplus,
-            "not claimed are {:?} instead of {surplus:?}",
-            unowned(stage).await?
-        );
+        let now = unowned(stage).await?;
+        ensure!(now == surplus, "not claimed are {now:?} instead of {surplus:?}");
         Ok(())
     };
-    wait::holds("the surplus is nobody's", Duration::from_secs(3), is_nobodys).await?;
-    let going = claims_are(stage, 4).await?.into_values().next().context("no claim")?;
-    delete_claim(stage, &going).await?;
-    is_gone(stage, &going, Duration::from_mins(1)).await?;
-    // Its pod runs on the surplus, so no claim takes its place.
-    all_is_well(stage, 4).await?;
-    is_nobodys().await?;
-    claims_are(stage, 3).await?;
-    replicas_are(stage, "small", 5).await?;
 
-    for machine in &surplus {
-        let mark =
-            Patch::Merge(json!({ "metadata": { "annotations": { annotations::DELETE_MACHINE: "" } } }));
-        machines(stage).patch(machine, &PatchParams::default(), &mark).await?;
+    // Only a Node of ours takes this pod, so a claim comes for it while the surplus is there.
+    let mut own = workload::deployment(NAMESPACE, "own", 1, &[("cpu", "3"), ("memory", "1Gi")]);
+    if let Some(pod) = own.spec.as_mut().and_then(|spec| spec.template.spec.as_mut()) {
+        let pool = ("karpenter.sh/nodepool".to_owned(), "general".to_owned());
+        pod.node_selector = Some([pool].into());
     }
-    kubectl_scale(stage, 3).await?;
-    wait::eventually("the surplus is gone", Duration::from_mins(1), async || {
-        let left = stage.machines().await?.into_iter().filter_map(|machine| machine.metadata.name);
-        let left: Vec<_> = left.filter(|machine| surplus.contains(machine)).collect();
-        ensure!(left.is_empty(), "{left:?}");
-        Ok(())
-    })
-    .await?;
-    all_is_well(stage, 4).await?;
-    claims_are(stage, 4).await?;
+    workload::apply(&stage.client, &own).await?;
+    stage.running("own", 1, Duration::from_mins(1)).await?;
+    all_is_well(stage, 3).await?;
+    is_nobodys().await?;
+    replicas_are(stage, "small", 6).await?;
+
+    // The pods of these run on the surplus, so no claim takes their place.
+    for going in before.values().take(2) {
+        delete_claim(stage, going).await?;
+    }
+    for going in before.values().take(2) {
+        is_gone(stage, going, Duration::from_mins(1)).await?;
+    }
+    all_is_well(stage, 3).await?;
+    is_nobodys().await?;
+    claims_are(stage, 2).await?;
     replicas_are(stage, "small", 4).await
 }
 
@@ -213,7 +219,8 @@ async fn node_class_waits(stage: &Stage<'_>) -> Result<()> {
 async fn node_pool_goes(stage: &Stage<'_>) -> Result<()> {
     stage.plane.kubectl(&["delete", "nodepool", "general", "--wait=false"]).await?;
     wait::eventually("claims, Machines, pool and class are gone", Duration::from_mins(1), async || {
-        let (claims, machines) = (claims(stage).list(&Default::default()).await?, stage.machines().await?);
+        let (claims, machines) =
+            (claims(stage).list(&kube::api::ListParams::default()).await?, stage.machines().await?);
         ensure!(
             claims.items.is_empty() && machines.is_empty(),
             "{} and {}",
