@@ -17,6 +17,17 @@ pub(super) fn adopt(observed: &Observed<'_>, step: &mut Step) -> bool {
             && !observed.is_counted(claim)
             && observed.machine_of(claim).is_none()
     });
+    let bound_now: Vec<&str> = step
+        .writes
+        .iter()
+        .filter_map(|write| match write {
+            Write::Bind { machine, .. } => Some(machine.uid.as_str()),
+            _ => None,
+        })
+        .collect();
+    // Made for a claim that waits, which gets it in this very step: the next one refuses it.
+    let waiting: Vec<&ClaimView> =
+        waiting.filter(|claim| claim.adopts.as_deref().is_none_or(|uid| !bound_now.contains(&uid))).collect();
     let mut floor = deployment.floor();
     let mut entering: Vec<&Entry> = Vec::new();
     let mut taken: Vec<&str> = Vec::new();

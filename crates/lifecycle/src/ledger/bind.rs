@@ -17,9 +17,15 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
     // Never more than live − floor: the rest is not ours, whoever made it.
     let ours =
         count(observed.machines.iter().filter(|machine| !machine.deleting && observed.is_ours(machine)));
-    let mut room = observed.live() - deployment.floor() - ours;
-    for claim in waiting(observed) {
-        if room <= 0 {
+    let room = usize::try_from(observed.live() - deployment.floor() - ours).unwrap_or(0);
+    let claims = waiting(observed);
+    let (first, rest) = claims.split_at(claims.len().min(room));
+    // Who waits longest is served first. Of those the latest gets the newest Machine: it may not have an old one, and the others may.
+    let mut first = first.to_vec();
+    first.sort_by_key(|claim| (claim.adopts.is_none(), Reverse((claim.created, claim.claim.uid.clone()))));
+    let bound_before = machines.len();
+    for claim in first.iter().chain(rest) {
+        if bound_before - machines.len() == room {
             break;
         }
         let Some(position) = position(observed, &machines, claim) else {
@@ -33,7 +39,6 @@ pub(super) fn bind(observed: &Observed<'_>, step: &mut Step) {
                 machine: machine.machine.name.clone(),
             });
         }
-        room -= 1;
     }
 }
 
@@ -100,18 +105,36 @@ fn position(observed: &Observed<'_>, machines: &[&MachineView], claim: &ClaimVie
         return machines.iter().position(|machine| machine.machine.uid == *uid);
     }
     let newest = observed.newest_set().map(|set| set.name.as_str());
-    let is_free = |machine: &&MachineView| !is_wanted_for_adoption(observed, machine);
+    let is_free = |machine: &&MachineView| !is_wanted_for_adoption(observed, machine, Wanted::Entered);
     if claim.replaces.is_some() {
         // The oldest of the newest revision: the one that came in the place of the Machine that went.
         return machines
             .iter()
             .rposition(|machine| is_free(machine) && machine.machine_set.as_deref() == newest);
     }
-    machines.iter().position(|machine| is_free(machine) && made_for(machine, claim))
+    let unwanted = |machine: &&MachineView| !is_wanted_for_adoption(observed, machine, Wanted::AskedFor);
+    let first = |may: &dyn Fn(&&MachineView) -> bool| {
+        machines.iter().position(|machine| may(machine) && made_for(machine, claim))
+    };
+    // One that was made for this claim is its own, also when a person asks to adopt it; another one leaves that to him.
+    first(&unwanted).or_else(|| first(&is_free))
 }
 
-fn is_wanted_for_adoption(observed: &Observed<'_>, machine: &MachineView) -> bool {
-    observed.claims.iter().any(|claim| !claim.deleting && claim.adopts.as_ref() == Some(&machine.machine.uid))
+/// How much a claim that adopts must have done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It is there.
+    AskedFor,
+    /// It has entered.
+    Entered,
+}
+
+fn is_wanted_for_adoption(observed: &Observed<'_>, machine: &MachineView, how: Wanted) -> bool {
+    observed.claims.iter().any(|claim| {
+        !claim.deleting
+            && claim.adopts.as_ref() == Some(&machine.machine.uid)
+            && (how == Wanted::AskedFor || observed.is_counted(claim))
+    })
 }
 
 /// A Machine that is much older than the claim was there before it, for somebody else.

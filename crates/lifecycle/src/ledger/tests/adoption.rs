@@ -229,3 +229,39 @@ fn successors_and_claims_that_would_adopt_end_with_the_machine_deployment() {
     };
     assert_eq!(ended(&step(&observed)), 2);
 }
+
+// A hole of the protocol: a person asks to adopt the Machine that was just made for a claim that waits.
+#[test]
+fn a_machine_that_was_made_for_a_claim_is_not_adopted_by_another() {
+    let mut world = World::with_floor(1);
+    world.claim("c0");
+    world.operate(usize::MAX);
+    world.reconcile_all();
+    let young = world.machines.last().unwrap().machine.uid.clone();
+    world.claim("adopter");
+    world.claim_named("adopter").adopts = Some(young.clone());
+    world.operate(usize::MAX);
+    assert_eq!(world.machine_of("c0").machine.uid, young);
+    let ended = world.observe().writes;
+    assert!(
+        matches!(&ended[..], [Write::EndClaim { claim, reason: EndReason::AdoptionRefused, .. }] if claim.name == "adopter"),
+        "{ended:?}"
+    );
+    world.quiesce();
+    world.check(1);
+}
+
+#[test]
+fn of_two_young_machines_a_claim_leaves_the_one_to_a_person_that_he_asks_for() {
+    let mut world = World::with_floor(0);
+    world.claim("c0");
+    world.operate(usize::MAX);
+    world.scale(2);
+    world.reconcile_all();
+    let asked_for = world.machines.last().unwrap().machine.uid.clone();
+    world.claim("adopter");
+    world.claim_named("adopter").adopts = Some(asked_for.clone());
+    world.quiesce();
+    world.check(0);
+    assert_eq!(world.machine_of("adopter").machine.uid, asked_for);
+}

@@ -291,3 +291,20 @@ fn an_entry_whose_machine_a_newer_machine_set_has_yet_to_make_does_not_lower_the
     world.make_machine("set-b", world.now);
     assert!(matches!(&world.observe().writes[0], Write::Bind { claim, .. } if claim.name == "c0"));
 }
+
+// Found by the random walks: the Machine that was made for the first claim stayed behind as nobody's, as it was too old for the second.
+#[test]
+fn a_claim_that_comes_late_gets_the_newest_machine_and_leaves_the_older_one_to_whoever_may_have_it() {
+    let mut world = World::with_floor(0);
+    world.claim("early");
+    world.operate(1);
+    world.reconcile_all();
+    world.now = 200;
+    world.claim("late");
+    world.operate(1);
+    world.reconcile_all();
+    assert_eq!(world.machines.iter().filter(|machine| machine.claim.is_none()).count(), 2);
+    world.quiesce();
+    world.check(0);
+    assert_eq!((world.machine_of("early").created, world.machine_of("late").created), (at(0), at(200)));
+}
