@@ -8,6 +8,7 @@ use karpenter_capi_api::capi::{Machine, MachineDeployment, MachineSet};
 use karpenter_capi_api::names::{annotations, finalizers, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::name::NamespacedName;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -26,11 +27,33 @@ pub struct World {
     pub nodes: Vec<Node>,
 }
 
+/// What should hold. The names are stable: scripts read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Rule {
+    /// A MachineDeployment has as many Machines and replicas of MachineSets as it asks for.
+    Replicas,
+    /// An entry of a ledger belongs to one claim, a claim stands in the ledger of its MachineDeployment, and there are no more entries
+    /// than replicas.
+    Ledger,
+    /// A claim and its Machine name each other, and nobody else.
+    Binding,
+    /// The claim that a Machine carries exists.
+    Orphan,
+    /// A Machine has our hook exactly while it has a claim.
+    Hook,
+    /// A claim has our finalizer.
+    Finalizer,
+    /// Nothing of ours is left on a Machine, MachineDeployment or Node without its reason.
+    Leftover,
+}
+
 /// Something that doesn't hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// `Kind name`.
+    /// `Kind name` or `Kind namespace/name`.
     pub object: String,
+    /// What should hold.
+    pub rule: Rule,
     /// What is wrong with it.
     pub message: String,
 }
@@ -42,7 +65,7 @@ impl fmt::Display for Violation {
 }
 
 /// Checks the books. An empty list means: replicas are exact, each entry has one claim, each bound claim one Machine and that Machine
-/// that claim, and no hook, mark, pause, taint or finalizer of ours is without its reason.
+/// that claim, each claim has our finalizer, and no hook, mark, pause, taint or finalizer of ours is without its reason.
 pub fn check(world: &World) -> Vec<Violation> {
     let mut checker = Checker { world, found: Vec::new() };
     world.machine_deployments.iter().for_each(|deployment| checker.machine_deployment(deployment));
@@ -59,8 +82,11 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, kind: &str, metadata: &ObjectMeta, message: impl Into<String>) {
-        self.found.push(Violation { object: format!("{kind} {}", name(metadata)), message: message.into() });
+    fn report(&mut self, kind: &str, metadata: &ObjectMeta, rule: Rule, message: impl Into<String>) {
+        let own = name(metadata);
+        let object =
+            if own.namespace.is_empty() { format!("{kind} {}", own.name) } else { format!("{kind} {own}") };
+        self.found.push(Violation { object, rule, message: message.into() });
     }
 
     fn machine_deployment(&mut self, deployment: &MachineDeployment) {
@@ -80,6 +106,7 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Replicas,
                 format!("{replicas} replicas, but {live} Machines that are not going"),
             );
         }
@@ -87,6 +114,7 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Ledger,
                 format!("{} claims in the ledger, but {replicas} replicas", ledger.len()),
             );
         }
@@ -96,6 +124,7 @@ impl Checker<'_> {
                 self.report(
                     "MachineDeployment",
                     metadata,
+                    Rule::Ledger,
                     format!("ledger entry {entry} has {claims} claims"),
                 );
             }
@@ -114,11 +143,12 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Replicas,
                 format!("{replicas} replicas, but its MachineSets want {sets}"),
             );
         }
         if annotation(metadata, annotations::PAUSE_FOR).is_some() {
-            self.report("MachineDeployment", metadata, "our own pause was left behind");
+            self.report("MachineDeployment", metadata, Rule::Leftover, "our own pause was left behind");
         }
     }
 
@@ -127,18 +157,18 @@ impl Checker<'_> {
         let hooked = annotation(metadata, annotations::PRE_TERMINATE_HOOK).is_some();
         let Some(owner) = annotation(metadata, annotations::NODECLAIM) else {
             if hooked {
-                self.report("Machine", metadata, "our hook, but no claim");
+                self.report("Machine", metadata, Rule::Hook, "our hook, but no claim");
             }
             return;
         };
         if !hooked {
-            self.report("Machine", metadata, "a claim, but not our hook");
+            self.report("Machine", metadata, Rule::Hook, "a claim, but not our hook");
         }
         let claim = self.world.claims.iter().find(|claim| ClaimRef::of(claim).to_string() == owner);
         match claim {
-            None => self.report("Machine", metadata, format!("claim {owner} does not exist")),
+            None => self.report("Machine", metadata, Rule::Orphan, format!("claim {owner} does not exist")),
             Some(claim) if bound(claim).as_ref() != Some(&name(metadata)) => {
-                self.report("Machine", metadata, format!("claim {owner} does not name it"));
+                self.report("Machine", metadata, Rule::Binding, format!("claim {owner} does not name it"));
             }
             Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
                 let marks = [
@@ -147,7 +177,12 @@ impl Checker<'_> {
                     annotations::DELETE_MACHINE,
                 ];
                 for mark in marks.into_iter().filter(|mark| annotation(metadata, mark).is_some()) {
-                    self.report("Machine", metadata, format!("marked with {mark}, but its claim stays"));
+                    self.report(
+                        "Machine",
+                        metadata,
+                        Rule::Leftover,
+                        format!("marked with {mark}, but its claim stays"),
+                    );
                 }
             }
             Some(_) => {}
@@ -173,23 +208,51 @@ impl Checker<'_> {
             self.report(
                 "NodeClaim",
                 metadata,
+                Rule::Ledger,
                 "stands in the ledger of a MachineDeployment that it is not assigned to",
             );
         }
         if ledgers.is_empty() {
-            self.report("NodeClaim", metadata, "stands in no ledger");
+            self.report("NodeClaim", metadata, Rule::Ledger, "stands in no ledger");
         }
         let holding = world
             .machines
             .iter()
             .filter(|machine| annotation(&machine.metadata, annotations::NODECLAIM) == Some(&reference));
         if holding.count() > 1 {
-            self.report("NodeClaim", metadata, "more than one Machine");
+            self.report("NodeClaim", metadata, Rule::Binding, "more than one Machine");
         }
-        if let Some(machine) = bound(claim)
-            && !world.machines.iter().any(|other| name(&other.metadata) == machine)
-        {
-            self.report("NodeClaim", metadata, format!("its Machine {machine} does not exist"));
+        if let Some(machine) = bound(claim) {
+            match world.machines.iter().find(|other| name(&other.metadata) == machine) {
+                None => self.report(
+                    "NodeClaim",
+                    metadata,
+                    Rule::Binding,
+                    format!("its Machine {machine} does not exist"),
+                ),
+                Some(other) if annotation(&other.metadata, annotations::NODECLAIM) != Some(&reference) => {
+                    self.report(
+                        "NodeClaim",
+                        metadata,
+                        Rule::Binding,
+                        format!("its Machine {machine} does not carry it"),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+        let mut finalizers = metadata.finalizers.iter().flatten();
+        let going = metadata.deletion_timestamp.is_some();
+        if !going && !finalizers.any(|finalizer| finalizer == finalizers::TERMINATION) {
+            self.report(
+                "NodeClaim",
+                metadata,
+                Rule::Finalizer,
+                format!(
+                    "without our finalizer {}: its deletion would leave its Machine behind",
+                    finalizers::TERMINATION
+                ),
+            );
         }
     }
 
@@ -216,7 +279,7 @@ impl Checker<'_> {
                 Some(claim) => mark == "our finalizer" || claim.metadata.deletion_timestamp.is_some(),
             };
             if present && !wanted {
-                self.report("Node", &node.metadata, format!("{mark} without reason"));
+                self.report("Node", &node.metadata, Rule::Leftover, format!("{mark} without reason"));
             }
         }
     }
