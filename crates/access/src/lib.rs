@@ -106,6 +106,7 @@ impl Access {
     }
 
     /// The same access for another purpose.
+    #[must_use]
     pub fn as_role(&self, role: Role) -> Self {
         Self { role, ..self.clone() }
     }
