@@ -4,6 +4,7 @@ mod audit;
 mod bad_input;
 mod crash;
 mod crash_points;
+mod doctor;
 mod launch;
 mod leadership;
 mod main_job;
