@@ -8,6 +8,8 @@ use crate::workspace::{END_TO_END, Kind, Package, Workspace};
 /// hold a cycle. A new edge is a change of the architecture: change `ARCHITECTURE.md` with it.
 const ALLOWED: [(&str, &[&str]); 12] = [
     ("karpenter-capi-api", &[]),
+    // How the clusters are reached: it knows nothing of what is done there.
+    ("karpenter-capi-access", &["karpenter-capi-api"]),
     ("karpenter-capi-model", &["karpenter-capi-api"]),
     ("karpenter-capi-catalog", &["karpenter-capi-api", "karpenter-capi-model"]),
     // Scheduling must not know where an instance type came from, nor in which API object a thing was written.
@@ -37,16 +39,23 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     // The manager wires and decides nothing: it sees no crate that decides.
     (
         "karpenter-capi-manager",
-        &["karpenter-capi-api", "karpenter-capi-cluster", "karpenter-capi-controllers"],
+        &[
+            "karpenter-capi-access",
+            "karpenter-capi-api",
+            "karpenter-capi-cluster",
+            "karpenter-capi-controllers",
+        ],
     ),
     // The command line tool never reconciles.
     (
         "karpenter-capi",
         &[
+            "karpenter-capi-access",
             "karpenter-capi-api",
             "karpenter-capi-model",
             "karpenter-capi-catalog",
             "karpenter-capi-scheduling",
+            "karpenter-capi-lifecycle",
             "karpenter-capi-cluster",
         ],
     ),

@@ -76,4 +76,6 @@ pub mod managers {
     pub const NODECLASS: &str = "karpenter-capi-nodeclass";
     /// Draining and giving back.
     pub const TERMINATION: &str = "karpenter-capi-termination";
+    /// `karpenter-capi doctor --release-hooks`, run by a person.
+    pub const DOCTOR: &str = "karpenter-capi-doctor";
 }

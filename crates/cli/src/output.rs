@@ -26,3 +26,8 @@ pub(crate) fn render<T: Serialize>(
         Format::Yaml => serde_saphyr::to_string(answer)?,
     })
 }
+
+/// `1 pod`, `2 pods`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

@@ -9,6 +9,7 @@ use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{annotations, finalizers, labels};
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::name::NamespacedName;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -29,11 +30,33 @@ pub struct World {
     pub nodes: Vec<Node>,
 }
 
+/// What should hold. The names are stable: scripts read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Rule {
+    /// A MachineDeployment has as many Machines and replicas of MachineSets as it asks for.
+    Replicas,
+    /// An entry of a ledger belongs to one claim, a claim stands in the ledger of its MachineDeployment, and there are no more entries
+    /// than replicas.
+    Ledger,
+    /// A claim and its Machine name each other, and nobody else.
+    Binding,
+    /// The claim that a Machine carries exists.
+    Orphan,
+    /// A Machine has our hook exactly while it has a claim.
+    Hook,
+    /// A claim has our finalizer.
+    Finalizer,
+    /// Nothing of ours is left on a Machine, MachineDeployment or Node without its reason.
+    Leftover,
+}
+
 /// Something that doesn't hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// `Kind name`.
+    /// `Kind name` or `Kind namespace/name`.
     pub object: String,
+    /// What should hold.
+    pub rule: Rule,
     /// What is wrong with it.
     pub message: String,
 }
@@ -45,8 +68,8 @@ impl fmt::Display for Violation {
 }
 
 /// Checks the books. An empty list means: replicas are exact, each entry has one claim, each bound claim one Machine and that Machine
-/// that claim, no hook, mark, pause, taint or finalizer of ours is without its reason, and nothing of ours is on what belongs to
-/// another Karpenter.
+/// that claim, each claim has our finalizer, no hook, mark, pause, taint or finalizer of ours is without its reason, and nothing of ours
+/// is on what belongs to another Karpenter.
 pub fn check(world: &World) -> Vec<Violation> {
     let (ours, of_others) = world.claims.iter().partition(|claim| claim.spec.node_class_ref.is_ours());
     let mut checker = Checker { world, ours, of_others, found: Vec::new() };
@@ -71,8 +94,11 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, kind: &str, metadata: &ObjectMeta, message: impl Into<String>) {
-        self.found.push(Violation { object: format!("{kind} {}", name(metadata)), message: message.into() });
+    fn report(&mut self, kind: &str, metadata: &ObjectMeta, rule: Rule, message: impl Into<String>) {
+        let own = name(metadata);
+        let object =
+            if own.namespace.is_empty() { format!("{kind} {}", own.name) } else { format!("{kind} {own}") };
+        self.found.push(Violation { object, rule, message: message.into() });
     }
 
     fn machine_deployment(&mut self, deployment: &MachineDeployment) {
@@ -93,6 +119,7 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Replicas,
                 format!("{replicas} replicas, but {live} Machines that are not going"),
             );
         }
@@ -100,6 +127,7 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Ledger,
                 format!("{} claims in the ledger, but {replicas} replicas", ledger.len()),
             );
         }
@@ -109,6 +137,7 @@ impl Checker<'_> {
                 self.report(
                     "MachineDeployment",
                     metadata,
+                    Rule::Ledger,
                     format!("ledger entry {entry} has {claims} claims"),
                 );
             }
@@ -127,11 +156,12 @@ impl Checker<'_> {
             self.report(
                 "MachineDeployment",
                 metadata,
+                Rule::Replicas,
                 format!("{replicas} replicas, but its MachineSets want {sets}"),
             );
         }
         if annotation(metadata, annotations::PAUSE_FOR).is_some() {
-            self.report("MachineDeployment", metadata, "our own pause was left behind");
+            self.report("MachineDeployment", metadata, Rule::Leftover, "our own pause was left behind");
         }
     }
 
@@ -152,11 +182,11 @@ impl Checker<'_> {
         let pool = name(&pool.metadata);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != replicas) {
             let message = format!("{replicas} replicas, but HyperShift NodePool {pool} wants {wanted}");
-            self.report("MachineDeployment", &deployment.metadata, message);
+            self.report("MachineDeployment", &deployment.metadata, Rule::Replicas, message);
         }
         if annotation(&deployment.metadata, annotations::CLAIMS).is_some() {
             let message = format!("a ledger, but HyperShift NodePool {pool} has one, too");
-            self.report("MachineDeployment", &deployment.metadata, message);
+            self.report("MachineDeployment", &deployment.metadata, Rule::Ledger, message);
         }
     }
 
@@ -165,18 +195,18 @@ impl Checker<'_> {
         let hooked = annotation(metadata, annotations::PRE_TERMINATE_HOOK).is_some();
         let Some(owner) = annotation(metadata, annotations::NODECLAIM) else {
             if hooked {
-                self.report("Machine", metadata, "our hook, but no claim");
+                self.report("Machine", metadata, Rule::Hook, "our hook, but no claim");
             }
             return;
         };
         if !hooked {
-            self.report("Machine", metadata, "a claim, but not our hook");
+            self.report("Machine", metadata, Rule::Hook, "a claim, but not our hook");
         }
         let claim = self.ours.iter().find(|claim| ClaimRef::of(claim).to_string() == owner);
         match claim {
-            None => self.report("Machine", metadata, format!("claim {owner} does not exist")),
+            None => self.report("Machine", metadata, Rule::Orphan, format!("claim {owner} does not exist")),
             Some(claim) if bound(claim).as_ref() != Some(&name(metadata)) => {
-                self.report("Machine", metadata, format!("claim {owner} does not name it"));
+                self.report("Machine", metadata, Rule::Binding, format!("claim {owner} does not name it"));
             }
             Some(claim) if claim.metadata.deletion_timestamp.is_none() => {
                 let marks = [
@@ -185,7 +215,12 @@ impl Checker<'_> {
                     annotations::DELETE_MACHINE,
                 ];
                 for mark in marks.into_iter().filter(|mark| annotation(metadata, mark).is_some()) {
-                    self.report("Machine", metadata, format!("marked with {mark}, but its claim stays"));
+                    self.report(
+                        "Machine",
+                        metadata,
+                        Rule::Leftover,
+                        format!("marked with {mark}, but its claim stays"),
+                    );
                 }
             }
             Some(_) => {}
@@ -208,30 +243,58 @@ impl Checker<'_> {
             self.report(
                 "NodeClaim",
                 metadata,
+                Rule::Ledger,
                 "stands in the ledger of a MachineDeployment that it is not assigned to",
             );
         }
         if ledgers.is_empty() {
-            self.report("NodeClaim", metadata, "stands in no ledger");
+            self.report("NodeClaim", metadata, Rule::Ledger, "stands in no ledger");
         }
         let holding = world
             .machines
             .iter()
             .filter(|machine| annotation(&machine.metadata, annotations::NODECLAIM) == Some(&reference));
         if holding.count() > 1 {
-            self.report("NodeClaim", metadata, "more than one Machine");
+            self.report("NodeClaim", metadata, Rule::Binding, "more than one Machine");
         }
-        if let Some(machine) = bound(claim)
-            && !world.machines.iter().any(|other| name(&other.metadata) == machine)
-        {
-            self.report("NodeClaim", metadata, format!("its Machine {machine} does not exist"));
+        if let Some(machine) = bound(claim) {
+            match world.machines.iter().find(|other| name(&other.metadata) == machine) {
+                None => self.report(
+                    "NodeClaim",
+                    metadata,
+                    Rule::Binding,
+                    format!("its Machine {machine} does not exist"),
+                ),
+                Some(other) if annotation(&other.metadata, annotations::NODECLAIM) != Some(&reference) => {
+                    self.report(
+                        "NodeClaim",
+                        metadata,
+                        Rule::Binding,
+                        format!("its Machine {machine} does not carry it"),
+                    );
+                }
+                Some(_) => {}
+            }
+        }
+        let mut finalizers = metadata.finalizers.iter().flatten();
+        let going = metadata.deletion_timestamp.is_some();
+        if !going && !finalizers.any(|finalizer| finalizer == finalizers::TERMINATION) {
+            self.report(
+                "NodeClaim",
+                metadata,
+                Rule::Finalizer,
+                format!(
+                    "without our finalizer {}: its deletion would leave its Machine behind",
+                    finalizers::TERMINATION
+                ),
+            );
         }
     }
 
     fn claim_of_others(&mut self, claim: &NodeClaim) {
         if let Some(machine) = bound(claim) {
             let message = format!("it is another Karpenter's, but Machine {machine} is written on it");
-            self.report("NodeClaim", &claim.metadata, message);
+            self.report("NodeClaim", &claim.metadata, Rule::Leftover, message);
         }
     }
 
@@ -243,7 +306,8 @@ impl Checker<'_> {
         };
         if self.of_others.iter().any(|claim| has_it(&claim)) {
             if label(&node.metadata, labels::NODECLASS).is_some() {
-                self.report("Node", &node.metadata, "it is another Karpenter's, but our label is on it");
+                let message = "it is another Karpenter's, but our label is on it";
+                self.report("Node", &node.metadata, Rule::Leftover, message);
             }
             // Finalizer and taints have the same names there.
             return;
@@ -266,7 +330,7 @@ impl Checker<'_> {
                 Some(claim) => mark == "our finalizer" || claim.metadata.deletion_timestamp.is_some(),
             };
             if present && !wanted {
-                self.report("Node", &node.metadata, format!("{mark} without reason"));
+                self.report("Node", &node.metadata, Rule::Leftover, format!("{mark} without reason"));
             }
         }
     }

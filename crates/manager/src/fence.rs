@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Method, Request};
+use karpenter_capi_access::HeldBack;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::{BoxError, Layer, Service};
@@ -18,9 +19,8 @@ use tower::{BoxError, Layer, Service};
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 30);
 
 /// A write that was not sent, or given up.
-#[derive(Debug, thiserror::Error)]
-#[error("this process doesn't hold the leader election lease, so it must not write")]
-pub(crate) struct NotLeading;
+const NOT_LEADING: HeldBack =
+    HeldBack("this process doesn't hold the leader election lease, so it must not write");
 
 /// Until when writes may go out; `None` is never.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ where
             return self.inner.call(request).boxed();
         }
         if !self.fence.is_open() {
-            return futures::future::ready(Err(NotLeading.into())).boxed();
+            return futures::future::ready(Err(NOT_LEADING.into())).boxed();
         }
         let mut fence = self.fence.clone();
         #[cfg(feature = "crash-points")]
@@ -108,7 +108,7 @@ where
             tokio::select! {
                 // The fence first: a process that was stopped for a while finds both ready when it goes on.
                 biased;
-                () = fence.closed() => Err(NotLeading.into()),
+                () = fence.closed() => Err(NOT_LEADING.into()),
                 answer = answer => {
                     #[cfg(feature = "crash-points")]
                     point.passed();
@@ -168,14 +168,14 @@ mod tests {
         let sent = Arc::new(AtomicUsize::new(0));
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::ZERO, sent.clone()));
-        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
+        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<HeldBack>());
         assert!(client.call(request(Method::GET)).await.is_ok());
         end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             assert!(client.call(request(method)).await.is_ok());
         }
         end.send_replace(Some(Instant::now()));
-        assert!(client.call(request(Method::DELETE)).await.unwrap_err().is::<NotLeading>());
+        assert!(client.call(request(Method::DELETE)).await.unwrap_err().is::<HeldBack>());
         assert_eq!(sent.load(Ordering::SeqCst), 5);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let (end, fence) = Fence::new();
         let mut client = FenceLayer(fence).layer(server(Duration::from_hours(1), Arc::default()));
         end.send_replace(Some(Instant::now() + Duration::from_millis(200)));
-        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<NotLeading>());
+        assert!(client.call(request(Method::PATCH)).await.unwrap_err().is::<HeldBack>());
     }
 
     #[tokio::test]
@@ -194,7 +194,7 @@ mod tests {
         end.send_replace(Some(Instant::now() + Duration::from_hours(1)));
         let write = client.call(request(Method::PATCH));
         end.send_replace(None);
-        assert!(write.await.unwrap_err().is::<NotLeading>());
+        assert!(write.await.unwrap_err().is::<HeldBack>());
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Flags, clients, leader election, health, metrics, starting and ending the controllers. It decides nothing about nodes, and it
 //! never reads or writes an object of Karpenter or Cluster API itself, apart from asking whether they are there.
 
-mod access;
+mod clients;
 #[cfg(feature = "crash-points")]
 mod crash;
 mod election;

@@ -1,8 +1,7 @@
 //! Metrics of the process, which outlive an operator that is started anew.
 
+use karpenter_capi_access::Role;
 use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
-
-use crate::access::Role;
 
 const REASONS: [&str; 3] = ["start", "kubeconfig_changed", "lease_lost"];
 

@@ -13,12 +13,23 @@ use std::time::Duration;
 use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
+use karpenter_capi_access::{Place, Wording};
 
-use crate::access::Place;
 use crate::election::Timing;
 
 pub(crate) use values::{FeatureGates, LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
 use values::{duration, object_name};
+
+/// How messages call what says where the workload cluster is.
+pub(crate) const WORKLOAD: Wording =
+    Wording { kubeconfig: "--kubeconfig (KUBECONFIG)", context: "--context (KUBE_CONTEXT)", rights: RIGHTS };
+/// The same for the management cluster.
+pub(crate) const MANAGEMENT: Wording = Wording {
+    kubeconfig: "--cluster-api-kubeconfig (CLUSTER_API_KUBECONFIG)",
+    context: "--cluster-api-context (CLUSTER_API_CONTEXT)",
+    rights: RIGHTS,
+};
+const RIGHTS: &str = "give this identity the roles of config/rbac";
 
 const COMPATIBILITY: &str = "Accepted for compatibility with Karpenter, without effect";
 

@@ -5,12 +5,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use karpenter_capi_access::{Access, AccessError, Role, kinds};
 use karpenter_capi_api::capi::{CapiVersion, Cluster};
 use karpenter_capi_api::names::{CAPI_GROUP, GROUP, KARPENTER_GROUP};
 use kube::{Api, Client};
-use tokio::time::{Instant, sleep, timeout};
-
-use crate::access::{Access, AccessError, Role, Trouble};
+use tokio::time::{Instant, sleep};
 
 /// How long an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(15);
@@ -20,8 +19,6 @@ const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Kinds of ours: group and version, and plural names.
 const OURS: [(&str, &str, &[&str]); 2] =
     [(KARPENTER_GROUP, "v1", &["nodepools", "nodeclaims"]), (GROUP, "v1alpha1", &["clusterapinodeclasses"])];
-/// Kinds of Cluster API.
-const THEIRS: &[&str] = &["clusters", "machinedeployments", "machinesets", "machines"];
 
 /// A cluster that is asked.
 pub(crate) struct Subject {
@@ -167,7 +164,9 @@ pub(crate) async fn check(subject: &Subject, wanted: &Wanted<'_>) -> Result<(), 
 async fn our_kinds(workload: &Subject) -> Result<(), Missing> {
     let mut kinds = Vec::new();
     for (group, version, plurals) in OURS {
-        let served = served(workload, &format!("{group}/{version}")).await?.unwrap_or_default();
+        let api_version = format!("{group}/{version}");
+        let served =
+            within(workload, kinds::served(&workload.client, &api_version)).await?.unwrap_or_default();
         for plural in plurals.iter().filter(|plural| !served.iter().any(|kind| kind == *plural)) {
             kinds.push(format!("{plural}.{group}"));
         }
@@ -184,18 +183,13 @@ async fn cluster(
     is_workload_too: bool,
 ) -> Result<CapiVersion, Missing> {
     let place = || management.access.as_role(Role::Management).to_string();
-    let version = capi_version(management)
+    let served = within(management, kinds::cluster_api(&management.client))
         .await?
         .ok_or_else(|| Missing::ClusterApi { place: place(), is_workload_too })?;
-    let (version, served) = version;
-    let kinds: Vec<_> = THEIRS
-        .iter()
-        .filter(|plural| !served.iter().any(|kind| kind == *plural))
-        .map(|plural| format!("{plural}.{CAPI_GROUP}"))
-        .collect();
-    if !kinds.is_empty() {
-        return Err(Missing::TheirKinds { place: place(), kinds });
+    if !served.missing.is_empty() {
+        return Err(Missing::TheirKinds { place: place(), kinds: served.missing });
     }
+    let version = served.version;
     let api: Api<Cluster> = Api::namespaced_with(management.client.clone(), wanted.namespace, &version);
     match within(management, api.get_opt(wanted.name)).await? {
         Some(_) => Ok(version),
@@ -207,38 +201,12 @@ async fn cluster(
     }
 }
 
-/// The version of Cluster API that is talked, and the plurals that are served in it.
-async fn capi_version(management: &Subject) -> Result<Option<(CapiVersion, Vec<String>)>, Missing> {
-    for version in [CapiVersion::V1Beta2, CapiVersion::V1Beta1] {
-        if let Some(served) = served(management, version.api_version()).await? {
-            return Ok(Some((version, served)));
-        }
-    }
-    Ok(None)
-}
-
-/// Plurals that are served in a group and version; none if it isn't served at all.
-async fn served(subject: &Subject, api_version: &str) -> Result<Option<Vec<String>>, Missing> {
-    let request = async {
-        match subject.client.list_api_group_resources(api_version).await {
-            Ok(list) => Ok(Some(list.resources.into_iter().map(|resource| resource.name).collect())),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
-    };
-    within(subject, request).await
-}
-
 async fn within<T>(
     subject: &Subject,
     request: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, Missing> {
-    let trouble = match timeout(ATTEMPT, request).await {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(error)) => Trouble::of(&error),
-        Err(_) => Trouble::NoAnswer,
-    };
-    Err(Missing::Request(subject.access.explain(&trouble)))
+    let answer = karpenter_capi_access::within(ATTEMPT, request).await;
+    answer.map_err(|trouble| Missing::Request(subject.access.explain(&trouble)))
 }
 
 #[cfg(test)]

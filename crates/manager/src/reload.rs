@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
+use karpenter_capi_access::{Access, AccessError, Role};
 use tokio::time::sleep;
 
-use crate::access::{Access, AccessError, Role};
 use crate::metrics::ProcessMetrics;
-use crate::options::ClusterOptions;
+use crate::options::{self, ClusterOptions};
 use crate::preflight::{self, Subject, Wanted};
 
 /// The access to both clusters.
@@ -24,11 +24,11 @@ pub(crate) struct Accesses {
 
 impl Accesses {
     pub(crate) async fn load(clusters: &ClusterOptions) -> Result<Self, AccessError> {
-        let workload = Access::load(Role::Workload, clusters.workload()).await?;
+        let workload = Access::load(Role::Workload, clusters.workload(), options::WORKLOAD).await?;
         match clusters.management() {
             Some(place) => Ok(Self {
                 workload,
-                management: Access::load(Role::Management, Some(place)).await?,
+                management: Access::load(Role::Management, Some(place), options::MANAGEMENT).await?,
                 one: false,
             }),
             None => Ok(Self::of_one(workload)),

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use karpenter_capi_access::{Origin, Role};
 use karpenter_capi_controllers::metrics::{Metrics, StateSeries};
 use karpenter_capi_controllers::{Clients, MinValuesPolicy, Operator, PreferencePolicy, Scope, Settings};
 use prometheus::Registry;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{Limits, Origin, Role};
+use crate::clients::{Limits, fenced};
 use crate::election::Candidate;
 use crate::election::lease::{Announcement, Election, LeadershipLost};
 use crate::fence::Fence;
@@ -147,8 +148,8 @@ impl Session<'_> {
             burst: self.options.clusters.kube_client_burst,
         };
         let clients = Clients {
-            workload: self.accesses.workload.fenced_client(limits, fence.clone())?,
-            management: self.accesses.management.fenced_client(limits, fence)?,
+            workload: fenced(&self.accesses.workload, limits, fence.clone())?,
+            management: fenced(&self.accesses.management, limits, fence)?,
         };
         let operator = Arc::new(Operator::new(clients, scope, settings(self.options), metrics));
         let (asked, ending) = (operator.clone(), stop.clone());

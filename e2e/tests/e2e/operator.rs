@@ -5,6 +5,7 @@ mod bad_input;
 mod coexistence;
 mod crash;
 mod crash_points;
+mod doctor;
 mod hands;
 mod held_up;
 mod hypershift;

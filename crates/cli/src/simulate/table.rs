@@ -1,6 +1,7 @@
 //! The answer for people.
 
 use super::document::{NodeClaim, PendingPod, Reason, Simulation};
+use crate::output::counted;
 use comfy_table::{ContentArrangement, Table, presets};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -242,8 +243,4 @@ fn summary(simulation: &Simulation) -> String {
         cost.before,
         cost.after,
     )
-}
-
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says by panicking that it failed")]
 
+mod api_server;
 mod cases;
 mod common;
+mod doctor;
 mod document;
 mod examples;
 mod nodes;

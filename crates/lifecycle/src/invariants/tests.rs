@@ -30,7 +30,7 @@ fn world() -> World {
             }})),
         ],
         claims: vec![of(json!({
-            "metadata": {"name": "c", "uid": "aaaaaaaa-aaaa-aaaa", "annotations": {
+            "metadata": {"name": "c", "uid": "aaaaaaaa-aaaa-aaaa", "finalizers": ["karpenter.sh/termination"], "annotations": {
                 "karpenter.cluster.x-k8s.io/machine-deployment": "d/m1", "cluster.x-k8s.io/machine": "d/ours"}},
             "spec": {"requirements": [], "nodeClassRef":
                 {"group": "karpenter.cluster.x-k8s.io", "kind": "ClusterAPINodeClass", "name": "n"}},
@@ -71,14 +71,14 @@ fn an_entry_without_claim_and_a_machine_without_claim_are_found() {
         found.contains(&"Machine d/ours: claim c/aaaaaaaa-aaaa-aaaa does not exist".to_owned()),
         "{found:?}"
     );
-    assert!(found.contains(&"Node /n: our finalizer without reason".to_owned()), "{found:?}");
+    assert!(found.contains(&"Node n: our finalizer without reason".to_owned()), "{found:?}");
 }
 
 #[test]
 fn a_claim_outside_the_ledger_is_found() {
     let mut world = world();
     world.machine_deployments[0].metadata.annotations = None;
-    assert_eq!(messages(&world), ["NodeClaim /c: stands in no ledger"]);
+    assert_eq!(messages(&world), ["NodeClaim c: stands in no ledger"]);
 }
 
 #[test]
@@ -87,7 +87,28 @@ fn a_machine_with_two_claims_or_a_claim_with_two_machines_is_found() {
     let annotations = world.machines[1].metadata.annotations.clone();
     world.machines[0].metadata.annotations = annotations;
     let found = messages(&world);
-    assert!(found.contains(&"NodeClaim /c: more than one Machine".to_owned()), "{found:?}");
+    assert!(found.contains(&"NodeClaim c: more than one Machine".to_owned()), "{found:?}");
+}
+
+#[test]
+fn a_claim_whose_machine_carries_another_claim_or_none_is_found() {
+    let mut world = world();
+    let machine = world.machines[1].metadata.annotations.as_mut().unwrap();
+    machine.remove(annotations::NODECLAIM);
+    machine.remove(annotations::PRE_TERMINATE_HOOK);
+    assert_eq!(messages(&world), ["NodeClaim c: its Machine d/ours does not carry it"]);
+}
+
+#[test]
+fn a_claim_without_our_finalizer_is_found() {
+    let mut world = world();
+    world.claims[0].metadata.finalizers = Some(vec!["example.com/other".to_owned()]);
+    assert_eq!(
+        messages(&world),
+        [
+            "NodeClaim c: without our finalizer karpenter.sh/termination: its deletion would leave its Machine behind"
+        ]
+    );
 }
 
 #[test]
@@ -110,7 +131,7 @@ fn forgotten_marks_are_found() {
             "Machine d/ours: a claim, but not our hook",
             "Machine d/ours: marked with cluster.x-k8s.io/delete-machine, but its claim stays",
             "MachineDeployment d/m1: our own pause was left behind",
-            "Node /n: the disruption taint without reason",
+            "Node n: the disruption taint without reason",
         ]
     );
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use karpenter_capi_access::Trouble;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use tokio::sync::watch;
@@ -14,7 +15,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Candidate, Lease, Now, Record, Step, Timing};
-use crate::access::Trouble;
 
 /// Why an election ended although nobody asked for it.
 #[derive(Debug, thiserror::Error)]

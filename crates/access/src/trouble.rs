@@ -6,11 +6,14 @@ use std::io;
 
 use kube::client::AuthError;
 
-use crate::fence::NotLeading;
+/// A request that a layer of the client itself didn't send, or gave up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct HeldBack(pub &'static str);
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// No connection came about: name resolution, routing, nobody listens.
     Unreachable(String),
     /// A connection came about, but no answer in time.
@@ -32,7 +35,8 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn of(error: &kube::Error) -> Self {
+    /// Sorts an error of the client.
+    pub fn of(error: &kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => match status.code {
                 401 => Self::Unauthorized,
@@ -65,7 +69,7 @@ impl Trouble {
             if let Some(error) = error.downcast_ref::<AuthError>() {
                 return Self::Credentials(credentials(error));
             }
-            if let Some(error) = error.downcast_ref::<NotLeading>() {
+            if let Some(error) = error.downcast_ref::<HeldBack>() {
                 return Self::Other(error.to_string());
             }
             if let Some(error) = error.downcast_ref::<rustls::Error>() {

@@ -8,51 +8,70 @@ use std::sync::LazyLock;
 use kube::Config;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 
-use super::Role;
+use super::{Role, Wording};
 
 /// Why a cluster can't even be tried.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AccessError {
+pub enum AccessError {
     /// No kubeconfig, and no pod.
     #[error(
         "no access to the {role}: {flag} is not set, and this process doesn't run in a pod of Kubernetes \
          (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set); set {flag} to a kubeconfig"
     )]
-    Nowhere { role: Role, flag: &'static str },
+    Nowhere {
+        /// Which cluster.
+        role: Role,
+        /// The flag that says where the kubeconfig is.
+        flag: &'static str,
+    },
     /// The pod's service account can't be used.
     #[error(
         "no access to the {role} with the pod's service account: {problem}; set serviceAccountName and automountServiceAccountToken"
     )]
-    Pod { role: Role, problem: String },
+    Pod {
+        /// Which cluster.
+        role: Role,
+        /// What is wrong.
+        problem: String,
+    },
     /// The file can't be read.
     #[error("kubeconfig {path} of the {role} can't be read; check {flag}")]
-    Unreadable { path: String, role: Role, flag: &'static str, source: std::io::Error },
+    Unreadable {
+        /// Of the kubeconfig.
+        path: String,
+        /// Which cluster.
+        role: Role,
+        /// The flag that says where the kubeconfig is.
+        flag: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It isn't YAML, or not a kubeconfig. The parser's own words may quote the file, so they are left out.
     #[error(
         "kubeconfig {path} of the {role} is not a valid kubeconfig{place}; \
          `kubectl config view --kubeconfig {path}` shows what kubectl makes of it"
     )]
-    Malformed { path: String, role: Role, place: String },
+    Malformed {
+        /// Of the kubeconfig.
+        path: String,
+        /// Which cluster.
+        role: Role,
+        /// Line and column, if they are known.
+        place: String,
+    },
     /// A field is missing or wrong.
     #[error("kubeconfig {path} of the {role}: {problem}")]
-    Field { path: String, role: Role, problem: String },
+    Field {
+        /// Of the kubeconfig.
+        path: String,
+        /// Which cluster.
+        role: Role,
+        /// What is wrong.
+        problem: String,
+    },
     /// A client can't be made.
     #[error("{0}")]
     Client(String),
-}
-
-fn flag(role: Role) -> &'static str {
-    match role {
-        Role::Workload => "--kubeconfig (KUBECONFIG)",
-        Role::Management => "--cluster-api-kubeconfig (CLUSTER_API_KUBECONFIG)",
-    }
-}
-
-fn context_flag(role: Role) -> &'static str {
-    match role {
-        Role::Workload => "--context (KUBE_CONTEXT)",
-        Role::Management => "--cluster-api-context (CLUSTER_API_CONTEXT)",
-    }
 }
 
 /// Keys of this process, so that a fingerprint tells nothing of a file to anybody else.
@@ -60,11 +79,11 @@ static FINGERPRINTS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 /// A kubeconfig and a context of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// One file, or several separated by colons.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// None: the file's `current-context`.
-    pub(crate) context: Option<String>,
+    pub context: Option<String>,
 }
 
 impl Place {
@@ -102,8 +121,8 @@ fn named_files(kubeconfig: &Kubeconfig) -> Vec<String> {
 }
 
 /// Reads a kubeconfig; as with kubectl, a list of files separated by colons is merged.
-pub(super) async fn load(role: Role, place: &Place) -> Result<Config, AccessError> {
-    let in_words = |error: KubeconfigError| in_words(role, place, error);
+pub(super) async fn load(role: Role, place: &Place, wording: Wording) -> Result<Config, AccessError> {
+    let in_words = |error: KubeconfigError| in_words(role, place, wording, error);
     let kubeconfig = read(&place.path).map_err(in_words)?;
     let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
     Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(in_words)
@@ -124,21 +143,21 @@ fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
     Ok(merged)
 }
 
-pub(super) fn of_the_pod(role: Role) -> Result<Config, AccessError> {
+pub(super) fn of_the_pod(role: Role, wording: Wording) -> Result<Config, AccessError> {
     Config::incluster().map_err(|error| match error {
-        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere { role, flag: flag(role) },
+        InClusterError::ReadEnvironmentVariable(_) => AccessError::Nowhere { role, flag: wording.kubeconfig },
         other => AccessError::Pod { role, problem: other.to_string() },
     })
 }
 
-fn in_words(role: Role, place: &Place, error: KubeconfigError) -> AccessError {
+fn in_words(role: Role, place: &Place, wording: Wording, error: KubeconfigError) -> AccessError {
     let path = place.path.display().to_string();
     let problem = match error {
         KubeconfigError::ReadConfig(source, file) => {
             return AccessError::Unreadable {
                 path: file.display().to_string(),
                 role,
-                flag: flag(role),
+                flag: wording.kubeconfig,
                 source,
             };
         }
@@ -152,7 +171,7 @@ fn in_words(role: Role, place: &Place, error: KubeconfigError) -> AccessError {
             "current-context is not set; set it to the name of an entry of contexts[]".to_owned()
         }
         KubeconfigError::LoadContext(name) if place.context.is_some() => {
-            format!("contexts[] has no entry of the name {name:?} that {} asks for; correct one of them", context_flag(role))
+            format!("contexts[] has no entry of the name {name:?} that {} asks for; correct one of them", wording.context)
         }
         KubeconfigError::LoadContext(name) => {
             format!("current-context is {name:?}, but contexts[] has no entry of that name; correct one of them")

@@ -1,28 +1,25 @@
-//! How the two clusters are reached: kubeconfigs, clients, and in plain words what is wrong with either.
+//! How the two clusters are reached: kubeconfigs, clients, which kinds are served there, and in plain words what is wrong with any of it.
 //!
 //! Nothing of a kubeconfig but paths, names and the server's address is ever printed.
 
+pub mod kinds;
 mod kubeconfig;
 mod trouble;
 
 use std::fmt;
 use std::time::Duration;
 
-use kube::client::ClientBuilder;
 use kube::{Client, Config};
-use tower::limit::RateLimitLayer;
 
-use crate::fence::{Fence, FenceLayer};
-
-pub(crate) use kubeconfig::{AccessError, Place};
-pub(crate) use trouble::Trouble;
+pub use kubeconfig::{AccessError, Place};
+pub use trouble::{HeldBack, Trouble};
 
 /// Name resolution, TCP and TLS together may take so long.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which of the two clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// Where pods, nodes, NodePools and NodeClaims are.
     Workload,
     /// Where Cluster API's objects are.
@@ -40,27 +37,32 @@ impl fmt::Display for Role {
 
 /// Where the access to a cluster is described.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// A kubeconfig.
     File(Place),
     /// The service account of the pod that this process runs in.
     Pod,
 }
 
-/// The most that a client sends.
+/// What a program calls the things that messages about a cluster name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Requests a second in the long run; 0 for no limit.
-    pub(crate) per_second: u32,
-    /// Requests at once.
-    pub(crate) burst: u32,
+pub struct Wording {
+    /// The flag (and variable) for the kubeconfig.
+    pub kubeconfig: &'static str,
+    /// The flag (and variable) for its context.
+    pub context: &'static str,
+    /// What helps against a 403.
+    pub rights: &'static str,
 }
 
 /// A cluster and how it is reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Access {
-    pub(crate) role: Role,
-    pub(crate) origin: Origin,
+pub struct Access {
+    /// Which of the two it is.
+    pub role: Role,
+    /// Where that is described.
+    pub origin: Origin,
+    wording: Wording,
     config: Config,
     /// Of the files that `config` was read from; 0 where there are none.
     fingerprint: u64,
@@ -68,26 +70,26 @@ pub(crate) struct Access {
 
 impl Access {
     /// Reads the kubeconfig, or what Kubernetes gives to the pod where there is none.
-    pub(crate) async fn load(role: Role, kubeconfig: Option<Place>) -> Result<Self, AccessError> {
+    pub async fn load(role: Role, kubeconfig: Option<Place>, wording: Wording) -> Result<Self, AccessError> {
         // The fingerprint first: what changes while the file is read is seen as a change later.
         let (origin, mut config, fingerprint) = match kubeconfig {
             Some(place) => {
                 let fingerprint = place.fingerprint();
-                let config = kubeconfig::load(role, &place).await?;
+                let config = kubeconfig::load(role, &place, wording).await?;
                 (Origin::File(place), config, fingerprint)
             }
-            None => (Origin::Pod, kubeconfig::of_the_pod(role)?, 0),
+            None => (Origin::Pod, kubeconfig::of_the_pod(role, wording)?, 0),
         };
         config.connect_timeout = Some(CONNECT_TIMEOUT);
         // The client would try answers 429 and 503 again for minutes. An eviction that a disruption budget refuses is a 429, and the
         // caller has to know of it at once; every caller backs off by itself.
         config.default_retry = false;
-        Ok(Self { role, origin, config, fingerprint })
+        Ok(Self { role, origin, wording, config, fingerprint })
     }
 
     /// Whether the kubeconfig, or a file that it names, isn't any longer what it was when it was read. The pod's own access never
     /// changes: the client reads the service account's token again by itself.
-    pub(crate) fn has_changed(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         match &self.origin {
             Origin::File(place) => place.fingerprint() != self.fingerprint,
             Origin::Pod => false,
@@ -95,32 +97,37 @@ impl Access {
     }
 
     /// The access as it is described now.
-    pub(crate) async fn load_again(&self) -> Result<Self, AccessError> {
+    pub async fn load_again(&self) -> Result<Self, AccessError> {
         let place = match &self.origin {
             Origin::File(place) => Some(place.clone()),
             Origin::Pod => None,
         };
-        Self::load(self.role, place).await
+        Self::load(self.role, place, self.wording).await
     }
 
     /// The same access for another purpose.
-    pub(crate) fn as_role(&self, role: Role) -> Self {
+    #[must_use]
+    pub fn as_role(&self, role: Role) -> Self {
         Self { role, ..self.clone() }
     }
 
-    /// A client for the process itself: not limited, not fenced.
-    pub(crate) fn client(&self) -> Result<Client, AccessError> {
-        Client::try_from(self.config.clone()).map_err(|error| self.no_client(&error))
+    /// A client with nothing added: not limited, not fenced.
+    pub fn client(&self) -> Result<Client, AccessError> {
+        Client::try_from(self.config()).map_err(|error| self.no_client(&error))
     }
 
-    /// The controllers' client.
-    pub(crate) fn fenced_client(&self, limits: Limits, fence: Fence) -> Result<Client, AccessError> {
-        let builder = ClientBuilder::try_from(self.config.clone()).map_err(|error| self.no_client(&error))?;
-        // The limit outside: what has waited for its turn is held against the fence when it really goes out.
-        Ok(builder.with_layer(&FenceLayer(fence)).with_layer(&limits.layer()).build())
+    /// What a client is made of.
+    pub fn config(&self) -> Config {
+        self.config.clone()
     }
 
-    fn no_client(&self, error: &kube::Error) -> AccessError {
+    /// The namespace that the context names; `default` without one.
+    pub fn default_namespace(&self) -> &str {
+        &self.config.default_namespace
+    }
+
+    /// The error for a client that can't be made.
+    pub fn no_client(&self, error: &kube::Error) -> AccessError {
         AccessError::Client(self.explain(&Trouble::of(error)))
     }
 
@@ -136,7 +143,7 @@ impl Access {
     }
 
     /// What is wrong and what to do about it, for a request that failed.
-    pub(crate) fn explain(&self, trouble: &Trouble) -> String {
+    pub fn explain(&self, trouble: &Trouble) -> String {
         let remedy = match (trouble, &self.origin) {
             (Trouble::Unreachable(_) | Trouble::NoAnswer, Origin::File(_)) => {
                 "check clusters[].cluster.server there, and that the network lets this process through"
@@ -159,7 +166,7 @@ impl Access {
             (Trouble::Unauthorized | Trouble::Credentials(_), Origin::Pod) => {
                 "check the pod's service account and its projected token"
             }
-            (Trouble::Forbidden(_), _) => "give this identity the roles of config/rbac",
+            (Trouble::Forbidden(_), _) => self.wording.rights,
             (Trouble::NotKubernetes, _) => "check that it is the address of a Kubernetes API server",
             (Trouble::Other(_), _) => "look at the API server's own log",
         };
@@ -177,14 +184,14 @@ impl fmt::Display for Access {
     }
 }
 
-impl Limits {
-    /// As many requests as `burst` within the time that so many take in the long run.
-    fn layer(self) -> RateLimitLayer {
-        if self.per_second == 0 {
-            return RateLimitLayer::new(u64::MAX, Duration::from_secs(1));
-        }
-        let burst = self.burst.max(1);
-        let window = Duration::from_secs_f64(f64::from(burst) / f64::from(self.per_second));
-        RateLimitLayer::new(u64::from(burst), window)
+/// One request, which gets so long.
+pub async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, Trouble> {
+    match tokio::time::timeout(limit, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(Trouble::of(&error)),
+        Err(_) => Err(Trouble::NoAnswer),
     }
 }
