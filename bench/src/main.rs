@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
+use karpenter_capi_e2e::plane::Served;
 use tokio::signal::unix::{SignalKind, signal};
 
 use report::{Report, Settings};
@@ -96,6 +97,7 @@ async fn bench(options: &Options) -> Result<()> {
         rounds: options.rounds,
         bursts: options.bursts,
         idle: Duration::from_secs(options.idle),
+        served: served(options),
     };
     let ours = Subject::ours()?;
     let peer = options.peer.clone().map(Subject::peer).transpose()?;
@@ -112,22 +114,31 @@ async fn bench(options: &Options) -> Result<()> {
     let report = Report {
         machine: surroundings::machine()?,
         versions: surroundings::versions(),
-        settings: settings(options.nodes),
+        settings: settings(options),
         subjects,
         ratios,
     };
     tell(&report, options)
 }
 
-fn settings(nodes: u32) -> Settings {
+/// The peer knows `v1beta1` only. Both subjects meet the same control plane.
+fn served(options: &Options) -> Served {
+    if options.peer.is_some() { Served::AllVersions } else { Served::StoredVersion }
+}
+
+fn settings(options: &Options) -> Settings {
     let relaxed =
         stage::RELAXED.iter().map(|(component, argument)| format!("{} {argument}", component.name()));
     Settings {
-        nodes,
+        nodes: options.nodes,
         machine_deployments: stage::ZONES,
         batch_idle_milliseconds: milliseconds(reaction::BATCH_IDLE),
         node_lease_seconds: stage::NODE_LEASE.as_secs(),
         relaxed: relaxed.collect(),
+        cluster_api_versions: match served(options) {
+            Served::AllVersions => "v1beta1 and v1beta2",
+            Served::StoredVersion => "v1beta2",
+        },
         cloud_delay_milliseconds: milliseconds(stage::CLOUD_DELAY),
     }
 }

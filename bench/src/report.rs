@@ -40,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) node_lease_seconds: u64,
     /// Arguments of components that differ from the end-to-end suite's.
     pub(crate) relaxed: Vec<String>,
+    /// In which versions the API server serves Cluster API's kinds.
+    pub(crate) cluster_api_versions: &'static str,
     /// What the hollow cloud waits before a machine has a provider ID and before it is a Node.
     pub(crate) cloud_delay_milliseconds: f64,
 }

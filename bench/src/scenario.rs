@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
-use karpenter_capi_e2e::plane::{Component, ControlPlane, Program};
+use karpenter_capi_e2e::plane::{Component, ControlPlane, Program, Served};
 use karpenter_capi_e2e::workload;
 use kube::Client;
 
@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) bursts: u32,
     /// How long nothing is done.
     pub(crate) idle: Duration,
+    /// In which versions Cluster API's kinds are served.
+    pub(crate) served: Served,
 }
 
 /// Pods of a burst.
@@ -68,7 +70,7 @@ pub(crate) async fn run(subject: &Subject, plan: Plan) -> Result<Findings> {
     let folder = std::env::temp_dir().join(format!("karpenter-capi-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let audit = Audit::of(subject.users(), &folder)?;
-    let options = audit.kept_by(stage::plane_options("bench"));
+    let options = audit.kept_by(stage::plane_options("bench", plan.served));
     let findings = ControlPlane::with(options, async |plane| {
         let client = plane.client()?;
         let _cloud = stage::set(plane, &client).await?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use karpenter_capi_e2e::hollow::{self, MachineDeploymentOptions, Provider, ProviderOptions};
-use karpenter_capi_e2e::plane::{Component, ControlPlane, Options};
+use karpenter_capi_e2e::plane::{Component, ControlPlane, Options, Served};
 use karpenter_capi_e2e::{objects, workload};
 use kube::Client;
 use serde_json::{Value, json};
@@ -52,8 +52,9 @@ pub(crate) const NODE_LEASE: Duration = Duration::from_hours(24);
 pub(crate) const CLOUD_DELAY: Duration = Duration::ZERO;
 
 /// The control plane's parts.
-pub(crate) fn plane_options(name: &str) -> Options {
+pub(crate) fn plane_options(name: &str, served: Served) -> Options {
     let mut options = Options::complete(name);
+    options.served = served;
     options.node_lease = NODE_LEASE;
     RELAXED
         .into_iter()

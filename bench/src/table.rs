@@ -22,10 +22,11 @@ pub(crate) fn render(report: &Report) -> String {
             versions.join(", ")
         ),
         format!(
-            "batch window {:.0} ms; node leases {} s; hollow cloud waits {:.0} ms; {}",
+            "batch window {:.0} ms; node leases {} s; hollow cloud waits {:.0} ms; Cluster API in {}; {}",
             report.settings.batch_idle_milliseconds,
             report.settings.node_lease_seconds,
             report.settings.cloud_delay_milliseconds,
+            report.settings.cluster_api_versions,
             report.settings.relaxed.join(", ")
         ),
     ];

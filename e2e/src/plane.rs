@@ -23,6 +23,7 @@ use kube::{Client, Config, config::KubeConfigOptions, config::Kubeconfig};
 use tokio::io::AsyncWriteExt;
 
 use crate::binaries::{Binaries, Binary};
+pub use capi::Served;
 pub use component::Component;
 pub use options::Options;
 pub use program::Program;

@@ -153,6 +153,7 @@ async fn start_components(plane: &ControlPlane, blueprint: &Blueprint<'_>, optio
                 blueprint.binaries,
                 blueprint.ports.capi_webhook,
                 blueprint.authority.certificate(),
+                options.served,
             )
             .await?;
             processes.add(Component::CapiCore, capi_core(blueprint)?)?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Component;
+use super::{Component, Served};
 
 /// What a control plane shall consist of.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub struct Options {
     pub name: String,
     /// Whether Cluster API's CRDs, webhooks and core manager are there.
     pub cluster_api: bool,
+    /// In which versions Cluster API's kinds are served.
+    pub served: Served,
     /// Whether kwok makes Nodes and pods ready.
     pub kwok: bool,
     /// How long a Node's lease lasts; the node lifecycle controller looks at leases to see whether a Node is alive.
@@ -25,6 +27,7 @@ impl Options {
         Self {
             name: name.to_owned(),
             cluster_api: true,
+            served: Served::AllVersions,
             kwok: true,
             node_lease: Duration::from_secs(40),
             arguments: BTreeMap::new(),

@@ -114,15 +114,12 @@ pub(super) fn enter(observed: &Observed<'_>, step: &mut Step) {
         return;
     }
     let entries: Vec<&Entry> = claims.iter().map(|claim| &claim.entry).collect();
-    let raise = Write::UpdateLedger {
+    step.writes.push(Write::UpdateLedger {
         resource_version: deployment.resource_version.clone(),
         ledger: deployment.ledger.changed(entries, []),
         replicas: Some(deployment.replicas + super::observed::count(claims.iter())),
         end_pause: false,
-    };
-    // Before anything else: pods wait for it, and Cluster API writes the MachineDeployment's status for every Machine that comes up,
-    // so its version is old after a few other writes. Nothing else in the step hangs on it, as it leaves the floor as it is.
-    step.writes.insert(0, raise);
+    });
 }
 
 /// Claims that wait to enter with a replica of their own.

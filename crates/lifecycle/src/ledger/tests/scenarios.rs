@@ -198,7 +198,7 @@ fn a_living_claim_gets_the_machine_before_an_ending_one() {
 }
 
 #[test]
-fn claims_that_want_to_enter_wait_neither_for_bindings_nor_for_their_conflicts() {
+fn a_machine_that_can_not_be_bound_yet_holds_up_neither_other_bindings_nor_claims_that_want_to_enter() {
     let mut world = World::with_floor(0);
     world.claim("c0");
     world.claim("c1");
@@ -208,7 +208,7 @@ fn claims_that_want_to_enter_wait_neither_for_bindings_nor_for_their_conflicts()
     }
     world.claim("c2");
     let writes = world.observe().writes;
-    let [raise, bind, record, other_bind, other_record] = &writes[..] else { panic!("{writes:?}") };
+    let [bind, record, other_bind, other_record, raise] = &writes[..] else { panic!("{writes:?}") };
     assert!(matches!(raise, Write::UpdateLedger { replicas: Some(3), .. }), "{raise:?}");
     assert!(matches!((bind, other_bind), (Write::Bind { .. }, Write::Bind { .. })), "{writes:?}");
     // A conflict on one Machine takes the note on its own claim with it, and nothing else.
