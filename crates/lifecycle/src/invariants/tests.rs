@@ -194,8 +194,8 @@ fn what_was_written_to_another_karpenters_objects_is_found() {
     assert_eq!(
         messages(&world),
         [
-            "Node /theirs: it is another Karpenter's, but our label is on it",
-            "NodeClaim /theirs: it is another Karpenter's, but Machine d/ours is written on it",
+            "Node theirs: it is another Karpenter's, but our label is on it",
+            "NodeClaim theirs: it is another Karpenter's, but Machine d/ours is written on it",
         ]
     );
 }
