@@ -46,10 +46,10 @@ impl Witness {
         let mut watches = JoinSet::new();
         let config = Config::default().fields(&format!("metadata.name={deployment}"));
         let api = capi::<MachineDeployment>(&stage.management);
-        watches.spawn(watch(api, config, Arc::clone(&seen), |seen, deployment| seen.deployment(deployment)));
+        watches.spawn(watch(api, config, Arc::clone(&seen), Seen::deployment));
         let config = Config::default().labels(&format!("cluster.x-k8s.io/deployment-name={deployment}"));
         let api = capi::<Machine>(&stage.management);
-        watches.spawn(watch(api, config, Arc::clone(&seen), |seen, machine| seen.machine(machine)));
+        watches.spawn(watch(api, config, Arc::clone(&seen), Seen::machine));
         Self { seen, _watches: watches }
     }
 

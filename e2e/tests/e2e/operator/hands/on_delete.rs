@@ -15,7 +15,7 @@ use std::time::Duration;
 
 fn small() -> MachineDeploymentOptions {
     let mut small = machine("small", "4", "16Gi").priced("0.10").in_zone("a");
-    small.strategy = "OnDelete".to_owned();
+    "OnDelete".clone_into(&mut small.strategy);
     small
 }
 
