@@ -11,7 +11,7 @@ use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_e2e::hollow::MachineDeploymentOptions;
-use karpenter_capi_e2e::plane::{ControlPlane, Options};
+use karpenter_capi_e2e::plane::{ControlPlane, Options, Program};
 use karpenter_capi_e2e::{objects, wait, workload};
 use kube::Api;
 use kube::runtime::watcher::{Config, Event, watcher};
@@ -42,6 +42,15 @@ async fn run(stage: &Stage<'_>, name: &str, replicas: i32) -> Result<()> {
     let deployment = workload::deployment(NAMESPACE, name, replicas, &[("cpu", "3"), ("memory", "1Gi")]);
     workload::apply(&stage.client, &deployment).await?;
     stage.running(name, usize::try_from(replicas)?, Duration::from_mins(1)).await.map(drop)
+}
+
+/// An operator, and three pods on three Machines of `small`, with their claims by name.
+async fn three_pods_run(stage: &Stage<'_>) -> Result<(Program, BTreeMap<String, NodeClaim>)> {
+    objects::apply(&stage.client, &pool("general")).await?;
+    let operator = stage.operator()?;
+    run(stage, "web", 3).await?;
+    stage.books_are_exact(Duration::from_mins(1)).await?;
+    Ok((operator, claims_are(stage, 3).await?))
 }
 
 /// Cluster API has begun to make Machines of the new template.
@@ -269,11 +278,7 @@ async fn a_roll_out_that_is_undone_in_the_middle_ends_with_as_many_claims_and_ma
     ControlPlane::with(Options::complete("roll-back"), async |plane| {
         let stage = Stage::set(plane).await?;
         stage.machine_deployment(&small()).await?;
-        objects::apply(&stage.client, &pool("general")).await?;
-        let operator = stage.operator()?;
-        run(&stage, "web", 3).await?;
-        stage.books_are_exact(Duration::from_mins(1)).await?;
-        let old = claims_are(&stage, 3).await?;
+        let (operator, old) = three_pods_run(&stage).await?;
         let witness = Witness::of(&stage, "small");
         use_template(&stage, "small", "small-2", &small()).await?;
         is_bound_in(&stage, "small-2").await?;
@@ -297,11 +302,7 @@ async fn a_machine_set_that_somebody_deletes_is_replaced_with_all_its_machines()
     ControlPlane::with(Options::complete("machine-set"), async |plane| {
         let stage = Stage::set(plane).await?;
         stage.machine_deployment(&small()).await?;
-        objects::apply(&stage.client, &pool("general")).await?;
-        let operator = stage.operator()?;
-        run(&stage, "web", 3).await?;
-        stage.books_are_exact(Duration::from_mins(1)).await?;
-        let old = claims_are(&stage, 3).await?;
+        let (operator, old) = three_pods_run(&stage).await?;
         let kind = "machinesets.v1beta2.cluster.x-k8s.io";
         stage.plane.kubectl(&["delete", kind, "-n", NAMESPACE, "--all", "--wait=false"]).await?;
         for claim in old.values() {
@@ -325,10 +326,7 @@ async fn a_template_that_changes_again_in_the_middle_replaces_what_was_just_made
         let stage = Stage::set(plane).await?;
         stage.machine_deployment(&small()).await?;
         surge(&stage, 2).await?;
-        objects::apply(&stage.client, &pool("general")).await?;
-        let operator = stage.operator()?;
-        run(&stage, "web", 3).await?;
-        stage.books_are_exact(Duration::from_mins(1)).await?;
+        let (operator, _) = three_pods_run(&stage).await?;
         let witness = Witness::of(&stage, "small");
         use_template(&stage, "small", "small-2", &small()).await?;
         is_bound_in(&stage, "small-2").await?;
