@@ -49,13 +49,15 @@ fn kustomize_builds_on_every_custom_resource() {
 // had run, and tainted nodes stayed.
 #[test]
 fn case_117_uninstalling_takes_nodes_before_classes_and_the_operator_last() {
-    let page = include_str!("../../../docs/getting-started.md");
-    let (_, section) = page.split_once("## 7. Uninstall").expect("the section on uninstalling");
+    let page = include_str!("../../../docs/uninstall.md");
+    let (_, section) = page.split_once("## In order").expect("the section on the order");
     let steps = [
         "kubectl delete nodepools --all",
         "kubectl wait --for=delete nodeclaims --all",
         "kubectl delete clusterapinodeclasses --all",
-        "kubectl delete -k config/default",
+        "kubectl delete -k config/manager",
+        "karpenter-capi doctor --release-hooks",
+        "kubectl delete -k config/crd",
     ];
     let places = steps.map(|step| section.find(step).unwrap_or_else(|| panic!("{step:?} is missing")));
     assert!(places.is_sorted(), "the order of {steps:?} is another: {places:?}");

@@ -1,11 +1,15 @@
 //! The operator dies after every single write, then after every second, and so on: between any two writes of scaling up, binding,
-//! registering, draining and giving back. The end is the same each time.
+//! registering, draining, giving back, keeping a lost Machine from being remade, and following a roll-out. The end is the same each time.
 
+use super::hands::use_template;
 use super::stage::{NAMESPACE, Stage, binary, machine, pool};
+use super::termination::machine_of;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
+use karpenter_capi_api::capi::{CapiVersion, Machine};
 use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_e2e::hollow::MachineDeploymentOptions;
 use karpenter_capi_e2e::plane::{ControlPlane, Options, Program};
 use karpenter_capi_e2e::{objects, workload};
 use kube::Api;
@@ -65,7 +69,7 @@ impl Mortal<'_> {
 async fn dying_after_every_write_changes_nothing_about_the_end() -> Result<()> {
     ControlPlane::with(Options::complete("crash-points"), async |plane| {
         let stage = Stage::set(plane).await?;
-        stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10").in_zone("a")).await?;
+        stage.machine_deployment(&small()).await?;
         objects::apply(&stage.client, &pool("general")).await?;
         for writes in [1, 2, 3, 5] {
             up_and_down(&stage, writes)
@@ -84,13 +88,19 @@ async fn dying_after_every_write_changes_nothing_about_the_end() -> Result<()> {
     .await
 }
 
-/// Three pods, each on a machine of its own; one of them moves; then all goes.
+fn small() -> MachineDeploymentOptions {
+    machine("small", "4", "16Gi").priced("0.10").in_zone("a")
+}
+
+/// Three pods, each on a machine of its own; one of them moves; somebody deletes a Machine; Cluster API rolls out; then all goes.
 async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
     let mut operator = Mortal { stage, writes, program: None, deaths: 0 };
     let web = workload::deployment(NAMESPACE, "web", 3, &[("cpu", "3"), ("memory", "1Gi")]);
     workload::apply(&stage.client, &web).await?;
     three_pods_run(stage, &mut operator).await?;
     replace_one(stage, &mut operator).await?;
+    lose_one(stage, &mut operator).await?;
+    roll_out(stage, &mut operator).await?;
     down(stage, &mut operator).await?;
     ensure!(operator.deaths > 0, "the operator never died");
     Ok(())
@@ -120,6 +130,42 @@ async fn replace_one(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()>
         .until("the claim is gone", Duration::from_mins(4), async || Ok(api.get_opt(&going).await?.is_none()))
         .await?;
     three_pods_run(stage, operator).await
+}
+
+/// Somebody deletes a Machine: it isn't remade behind our back, and its pod gets another one.
+async fn lose_one(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let claims = stage.claims().await?;
+    let lost = claims.first().context("no claim")?;
+    let machines: Api<Machine> =
+        Api::namespaced_with(stage.management.clone(), NAMESPACE, &CapiVersion::V1Beta2);
+    machines.delete(&machine_of(lost), &DeleteParams::default()).await?;
+    let lost = lost.metadata.name.clone().unwrap_or_default();
+    let api: Api<NodeClaim> = Api::all(stage.client.clone());
+    operator
+        .until("its claim is gone", Duration::from_mins(4), async || Ok(api.get_opt(&lost).await?.is_none()))
+        .await?;
+    three_pods_run(stage, operator).await
+}
+
+/// Each claim gets a successor. A pod that is evicted while the operator is dead may get a node of its own: then there is one more.
+async fn roll_out(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let names = |claims: &[NodeClaim]| -> BTreeSet<String> {
+        claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect()
+    };
+    let old = names(&stage.claims().await?);
+    use_template(stage, "small", &format!("small-{}", operator.writes), &small()).await?;
+    let replaced = async || {
+        let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
+        let running =
+            pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none());
+        let claims = stage.claims().await?;
+        Ok(running.count() == 3 && claims.iter().all(is_ready) && old.is_disjoint(&names(&claims)))
+    };
+    operator.until("three pods run on successors", Duration::from_mins(4), replaced).await?;
+    stage.books_are_exact(Duration::from_secs(20)).await?;
+    let (claims, replicas) = (stage.claims().await?.len(), stage.replicas("small").await?);
+    ensure!(i32::try_from(claims)? == replicas, "{claims} claims, {replicas} replicas");
+    Ok(())
 }
 
 /// The pods go, and then the claims: one that was just made for a pod, too.

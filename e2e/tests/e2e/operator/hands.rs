@@ -121,7 +121,7 @@ async fn change(stage: &Stage<'_>, deployment: &str, patch: Value) -> Result<()>
 }
 
 /// A machine template of that name, and the MachineDeployment made to use it.
-async fn use_template(
+pub(super) async fn use_template(
     stage: &Stage<'_>,
     deployment: &str,
     template: &str,
