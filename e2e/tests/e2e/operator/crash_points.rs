@@ -21,7 +21,10 @@ use std::time::{Duration, Instant};
 /// An operator that is started anew whenever it has died.
 struct Mortal<'a> {
     stage: &'a Stage<'a>,
+    /// It dies after so many writes.
     writes: u32,
+    /// How many pods there are, each on a machine of its own.
+    pods: u8,
     program: Option<Program>,
     deaths: usize,
 }
@@ -37,6 +40,13 @@ impl Mortal<'_> {
             .args(["--disable-leader-election", "--batch-idle-duration=100ms"])
             .env("KARPENTER_CAPI_CRASH_AFTER_WRITES", self.writes.to_string());
         self.stage.plane.start_program("operator", command)
+    }
+
+    /// Makes the pods; each fills a machine.
+    async fn run_pods(&self) -> Result<()> {
+        let web =
+            workload::deployment(NAMESPACE, "web", self.pods.into(), &[("cpu", "3"), ("memory", "1Gi")]);
+        workload::apply(&self.stage.client, &web).await
     }
 
     /// Keeps an operator alive until `done`.
@@ -92,31 +102,56 @@ fn small() -> MachineDeploymentOptions {
     machine("small", "4", "16Gi").priced("0.10").in_zone("a")
 }
 
-/// Three pods, each on a machine of its own; one of them moves; somebody deletes a Machine; Cluster API rolls out; then all goes.
+#[tokio::test]
+async fn dying_after_every_write_over_a_lost_machine_and_a_roll_out_changes_nothing_about_the_end()
+-> Result<()> {
+    ControlPlane::with(Options::complete("crash-remakes"), async |plane| {
+        let stage = Stage::set(plane).await?;
+        stage.machine_deployment(&small()).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let mut operator = Mortal { stage: &stage, writes: 1, pods: 2, program: None, deaths: 0 };
+        operator.run_pods().await?;
+        pods_run(&stage, &mut operator).await?;
+        lose_one(&stage, &mut operator).await?;
+        roll_out(&stage, &mut operator).await?;
+        down(&stage, &mut operator).await?;
+        let points = crash_points(&stage)?;
+        eprintln!("{} deaths, {} distinct crash points", operator.deaths, points.len());
+        let successor = points.iter().filter(|point| point.contains("POST nodeclaims")).count();
+        ensure!(successor > 0, "it never died around the creation of a claim: {points:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Three pods, each on a machine of its own; one of them moves; then all goes.
 async fn up_and_down(stage: &Stage<'_>, writes: u32) -> Result<()> {
-    let mut operator = Mortal { stage, writes, program: None, deaths: 0 };
-    let web = workload::deployment(NAMESPACE, "web", 3, &[("cpu", "3"), ("memory", "1Gi")]);
-    workload::apply(&stage.client, &web).await?;
-    three_pods_run(stage, &mut operator).await?;
+    let mut operator = Mortal { stage, writes, pods: 3, program: None, deaths: 0 };
+    operator.run_pods().await?;
+    pods_run(stage, &mut operator).await?;
     replace_one(stage, &mut operator).await?;
-    lose_one(stage, &mut operator).await?;
-    roll_out(stage, &mut operator).await?;
     down(stage, &mut operator).await?;
     ensure!(operator.deaths > 0, "the operator never died");
     Ok(())
 }
 
-async fn three_pods_run(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+async fn pods_run(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
+    let wanted = operator.pods;
+    let count = usize::from(wanted);
     let run = async || {
         let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
         let claims = stage.claims().await?;
         let staying = |pod: &&Pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none();
         let ready =
             claims.iter().filter(|claim| is_ready(claim) && claim.metadata.deletion_timestamp.is_none());
-        Ok(pods.iter().filter(staying).count() == 3 && ready.count() == 3 && claims.len() == 3)
+        Ok(pods.iter().filter(staying).count() == count && ready.count() == count && claims.len() == count)
     };
-    operator.until("three pods run on three ready claims", Duration::from_mins(4), run).await?;
-    ensure!(stage.replicas("small").await? == 3, "{} replicas", stage.replicas("small").await?);
+    operator.until("the pods run on as many ready claims", Duration::from_mins(4), run).await?;
+    ensure!(
+        stage.replicas("small").await? == i32::from(wanted),
+        "{} replicas",
+        stage.replicas("small").await?
+    );
     stage.books_are_exact(Duration::from_secs(20)).await
 }
 
@@ -129,7 +164,7 @@ async fn replace_one(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()>
     operator
         .until("the claim is gone", Duration::from_mins(4), async || Ok(api.get_opt(&going).await?.is_none()))
         .await?;
-    three_pods_run(stage, operator).await
+    pods_run(stage, operator).await
 }
 
 /// Somebody deletes a Machine: it isn't remade behind our back, and its pod gets another one.
@@ -144,7 +179,7 @@ async fn lose_one(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
     operator
         .until("its claim is gone", Duration::from_mins(4), async || Ok(api.get_opt(&lost).await?.is_none()))
         .await?;
-    three_pods_run(stage, operator).await
+    pods_run(stage, operator).await
 }
 
 /// Each claim gets a successor. A pod that is evicted while the operator is dead may get a node of its own: then there is one more.
@@ -152,16 +187,16 @@ async fn roll_out(stage: &Stage<'_>, operator: &mut Mortal<'_>) -> Result<()> {
     let names = |claims: &[NodeClaim]| -> BTreeSet<String> {
         claims.iter().filter_map(|claim| claim.metadata.name.clone()).collect()
     };
-    let old = names(&stage.claims().await?);
-    use_template(stage, "small", &format!("small-{}", operator.writes), &small()).await?;
+    let (old, count) = (names(&stage.claims().await?), usize::from(operator.pods));
+    use_template(stage, "small", "small-2", &small()).await?;
     let replaced = async || {
         let pods = workload::pods(&stage.client, NAMESPACE, "web").await?;
         let running =
             pods.iter().filter(|pod| workload::is_running(pod) && pod.metadata.deletion_timestamp.is_none());
         let claims = stage.claims().await?;
-        Ok(running.count() == 3 && claims.iter().all(is_ready) && old.is_disjoint(&names(&claims)))
+        Ok(running.count() == count && claims.iter().all(is_ready) && old.is_disjoint(&names(&claims)))
     };
-    operator.until("three pods run on successors", Duration::from_mins(4), replaced).await?;
+    operator.until("the pods run on successors", Duration::from_mins(4), replaced).await?;
     stage.books_are_exact(Duration::from_secs(20)).await?;
     let (claims, replicas) = (stage.claims().await?.len(), stage.replicas("small").await?);
     ensure!(i32::try_from(claims)? == replicas, "{claims} claims, {replicas} replicas");
