@@ -32,12 +32,7 @@ pub fn out_of_reach(name: &NamespacedName) -> String {
 
 /// The ledger of a MachineDeployment, wherever it stands.
 pub(crate) fn ledger(snapshot: &Snapshot, deployment: &MachineDeployment) -> Ledger {
-    let metadata = match node_pool(snapshot, deployment) {
-        Some(pool) => &pool.metadata,
-        None => &deployment.metadata,
-    };
-    let text = metadata.annotations.as_ref().and_then(|all| all.get(annotations::CLAIMS));
-    text.map(|text| Ledger::parse(text)).unwrap_or_default()
+    Ledger::of(node_pool(snapshot, deployment).map_or(&deployment.metadata, |pool| &pool.metadata))
 }
 
 /// Adds what HyperShift has to say to what is known of a MachineDeployment. A file may well leave out its NodePool.

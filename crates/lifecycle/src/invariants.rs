@@ -172,8 +172,7 @@ impl Checker<'_> {
     }
 
     fn ledger(&self, deployment: &MachineDeployment) -> Ledger {
-        let metadata = self.node_pool(deployment).map_or(&deployment.metadata, |pool| &pool.metadata);
-        annotation(metadata, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default()
+        Ledger::of(self.node_pool(deployment).map_or(&deployment.metadata, |pool| &pool.metadata))
     }
 
     fn hosted(&mut self, deployment: &MachineDeployment, replicas: i64) {

@@ -23,6 +23,8 @@ pub use orphans::{ORPHAN_AFTER, Orphans, Trust};
 pub use views::{assigned, bound};
 
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::v1::NodeClaim;
 use karpenter_capi_model::name::NamespacedName;
 use std::collections::BTreeSet;
@@ -62,6 +64,12 @@ impl fmt::Display for Entry {
 pub struct Ledger(BTreeSet<Entry>);
 
 impl Ledger {
+    /// The ledger on an object; empty where it carries none.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        let text = metadata.annotations.as_ref().and_then(|all| all.get(annotations::CLAIMS));
+        text.map(|text| Self::parse(text)).unwrap_or_default()
+    }
+
     /// Reads the annotation's value. Blanks and empty parts are skipped, so that a hand-edited list is still read.
     pub fn parse(value: &str) -> Self {
         Self(

@@ -48,7 +48,7 @@ impl MachineDeploymentView {
             name: name_of(&deployment.metadata),
             resource_version: surface.resource_version.clone().unwrap_or_default(),
             replicas: replicas.into(),
-            ledger: annotation(surface, annotations::CLAIMS).map(Ledger::parse).unwrap_or_default(),
+            ledger: Ledger::of(surface),
             deleting: deployment.metadata.deletion_timestamp.is_some(),
             observed: own_replicas == replicas
                 && deployment.status.observed_generation >= deployment.metadata.generation,

@@ -4,15 +4,6 @@ use super::world::World;
 use super::*;
 use karpenter_capi_model::reason::{ReasonCode, UnavailableReason};
 
-fn with_claims(floor: i64, names: &[&str]) -> World {
-    let mut world = World::with_floor(floor);
-    for name in names {
-        world.claim(name);
-    }
-    world.quiesce();
-    world
-}
-
 /// Operator and Cluster API work by turns until nothing changes; everything that the operator wrote.
 fn settle(world: &mut World) -> Vec<Write> {
     let mut written = Vec::new();
@@ -104,7 +95,7 @@ fn case_50_a_claim_that_is_given_up_takes_one_off_the_present_number_and_not_bac
 // kubernetes/autoscaler#9120: the load is gone, and the machine that can't be made stays asked for.
 #[test]
 fn case_55_a_claim_that_is_given_up_takes_its_unlaunched_machine_along_and_no_other() {
-    let mut world = with_claims(0, &["c0", "c1"]);
+    let mut world = World::with_claims(0, &["c0", "c1"]);
     let (running, provisioning) =
         (world.machine_of("c0").machine.uid.clone(), world.machine_of("c1").machine.uid.clone());
     world.delete_claim("c1");
@@ -118,7 +109,7 @@ fn case_55_a_claim_that_is_given_up_takes_its_unlaunched_machine_along_and_no_ot
 // kubernetes/autoscaler#3034: the mark stayed on a machine whose scale-down hadn't gone through, and a later one removed it.
 #[test]
 fn case_57_conflicts_and_crashes_in_giving_back_leave_no_mark_and_lower_once() {
-    let mut world = with_claims(0, &["c0", "c1", "c2"]);
+    let mut world = World::with_claims(0, &["c0", "c1", "c2"]);
     let going = world.machine_of("c1").machine.uid.clone();
     world.delete_claim("c1");
     world.drain_all();
@@ -147,7 +138,7 @@ fn case_57_conflicts_and_crashes_in_giving_back_leave_no_mark_and_lower_once() {
 // kubernetes-sigs/cluster-api#8829, #11387, #3227: older versions remove an unhealthy machine instead of the marked one.
 #[test]
 fn case_58_when_cluster_api_takes_another_machine_as_well_its_claim_is_lost_and_the_third_stays() {
-    let mut world = with_claims(0, &["bad", "going", "good"]);
+    let mut world = World::with_claims(0, &["bad", "going", "good"]);
     let good = world.machine_of("good").machine.uid.clone();
     world.delete_claim("going");
     world.drain_all();
@@ -195,7 +186,7 @@ fn case_60_a_claim_on_a_number_that_a_topology_manages_ends_without_a_write_to_i
 // kubernetes-sigs/cluster-api#12990: raising replicas starts a roll-out, which replaces the two old machines as well.
 #[test]
 fn case_61_a_roll_out_that_our_raise_sets_off_replaces_claims_one_by_one_and_moves_no_number() {
-    let mut world = with_claims(0, &["c0", "c1"]);
+    let mut world = World::with_claims(0, &["c0", "c1"]);
     world.now += 100;
     world.claim("c2");
     world.operate(usize::MAX);
@@ -220,7 +211,7 @@ fn case_61_a_roll_out_that_our_raise_sets_off_replaces_claims_one_by_one_and_mov
 // openshift/hypershift#2106 and #2354: another owner forces replicas down.
 #[test]
 fn case_62_when_somebody_lowers_a_number_of_bound_claims_nobody_fights_and_the_lost_ones_leave_the_books() {
-    let mut world = with_claims(0, &["c0", "c1", "c2", "c3"]);
+    let mut world = World::with_claims(0, &["c0", "c1", "c2", "c3"]);
     world.scale(1);
     world.claim("c4");
     let step = world.observe();
@@ -238,7 +229,7 @@ fn case_62_when_somebody_lowers_a_number_of_bound_claims_nobody_fights_and_the_l
 // gardener/machine-controller-manager#1085: down and up again before anybody looked; the machine stayed marked for ever.
 #[test]
 fn case_66_down_and_up_before_cluster_api_looks_removes_the_machine_and_makes_a_new_one() {
-    let mut world = with_claims(0, &["c0", "c1", "c2", "c3", "c4", "c5"]);
+    let mut world = World::with_claims(0, &["c0", "c1", "c2", "c3", "c4", "c5"]);
     let going = world.machine_of("c0").machine.uid.clone();
     world.delete_claim("c0");
     world.drain_all();
@@ -256,7 +247,7 @@ fn case_66_down_and_up_before_cluster_api_looks_removes_the_machine_and_makes_a_
 // kubernetes-sigs/karpenter#1392 and #2072: the Node was removed by hand, and then its machine was gone, too.
 #[test]
 fn case_110_a_claim_whose_machine_is_gone_ends_and_a_number_that_was_lowered_for_it_is_not_lowered_again() {
-    let mut world = with_claims(1, &["c0"]);
+    let mut world = World::with_claims(1, &["c0"]);
     let machine = world.machine_of("c0").machine.uid.clone();
     world.machines.retain(|found| found.machine.uid != machine);
     world.scale(1);

@@ -4,22 +4,13 @@
 use super::world::World;
 use super::*;
 
-fn with_claims(floor: i64, names: &[&str]) -> World {
-    let mut world = World::with_floor(floor);
-    for name in names {
-        world.claim(name);
-    }
-    world.quiesce();
-    world
-}
-
 fn raises(step: &Step) -> usize {
     step.writes.iter().filter(|write| matches!(write, Write::UpdateLedger { replicas: Some(_), .. })).count()
 }
 
 #[test]
 fn double_decrement_one_claim_lowers_once_however_often_it_is_looked_at() {
-    let mut world = with_claims(3, &["c0", "c1"]);
+    let mut world = World::with_claims(3, &["c0", "c1"]);
     world.delete_claim("c0");
     world.drain_all();
     for _ in 0..3 {
@@ -88,7 +79,7 @@ fn adoption_of_existing_nodes_machines_that_were_there_are_left_to_whoever_uses_
 #[test]
 fn leak_a_claim_that_ends_before_it_has_a_provider_id_gives_its_machine_back() {
     // The ledger knows of no provider ID: a Machine is held by the claim's name on it alone.
-    let mut world = with_claims(0, &["c0"]);
+    let mut world = World::with_claims(0, &["c0"]);
     world.delete_claim("c0");
     world.quiesce();
     world.check(0);
@@ -114,7 +105,7 @@ fn crash_between_machine_and_claim_the_binding_is_completed() {
 
 #[test]
 fn deleted_outside_no_replacement_is_made_that_nobody_owns() {
-    let mut world = with_claims(1, &["c0", "c1"]);
+    let mut world = World::with_claims(1, &["c0", "c1"]);
     world.machine_of("c0").deleting = true;
     world.quiesce();
     world.check(1);
@@ -123,7 +114,7 @@ fn deleted_outside_no_replacement_is_made_that_nobody_owns() {
 
 #[test]
 fn roll_out_the_new_machine_has_a_claim_again() {
-    let mut world = with_claims(0, &["c0"]);
+    let mut world = World::with_claims(0, &["c0"]);
     world.now += 100;
     world.newer_set(1);
     world.sets[0].replicas = 0;
@@ -139,7 +130,7 @@ fn roll_out_the_new_machine_has_a_claim_again() {
 
 #[test]
 fn list_fails_as_a_whole_one_machine_that_names_nonsense_stops_nothing() {
-    let mut world = with_claims(0, &["c0"]);
+    let mut world = World::with_claims(0, &["c0"]);
     world.make_machine("set-a", 0);
     world.machines[1].claim = Some(ClaimRef { name: "no such".into(), uid: String::new() });
     world.machines[1].machine_set = None;
@@ -173,7 +164,7 @@ fn batch_of_one_caller_that_fails_is_made_again_for_the_others() {
 
 #[test]
 fn duplicates_a_machine_that_carries_the_name_of_a_claim_but_another_uid_is_not_its_machine() {
-    let mut world = with_claims(0, &["c0"]);
+    let mut world = World::with_claims(0, &["c0"]);
     world.make_machine("set-a", 0);
     world.machines[1].claim = Some(ClaimRef { name: "c0".into(), uid: "c0 of another time".into() });
     world.machines[1].hooked = true;
@@ -193,7 +184,7 @@ fn duplicates_a_machine_that_carries_the_name_of_a_claim_but_another_uid_is_not_
 // Found by the exploration: the mark was taken as proof that the deletion was ours, and the number fell by two.
 #[test]
 fn a_scale_down_that_gets_our_machine_between_our_mark_and_our_deletion_is_not_lowered_for_again() {
-    let mut world = with_claims(1, &["c0"]);
+    let mut world = World::with_claims(1, &["c0"]);
     world.delete_claim("c0");
     world.drain_all();
     world.operate(1);
@@ -209,7 +200,7 @@ fn a_scale_down_that_gets_our_machine_between_our_mark_and_our_deletion_is_not_l
 // Found by the exploration: Cluster API raises only when the held Machine is gone, and the hook waited until it had raised.
 #[test]
 fn claims_that_enter_while_a_machine_is_held_do_not_keep_its_hook_on() {
-    let mut world = with_claims(1, &["c0"]);
+    let mut world = World::with_claims(1, &["c0"]);
     world.deployment.rolling_update = false;
     world.delete_claim("c0");
     world.drain_all();
@@ -227,7 +218,7 @@ fn claims_that_enter_while_a_machine_is_held_do_not_keep_its_hook_on() {
 // answered yet, and its MachineSet took a healthy one for that.
 #[test]
 fn the_number_is_not_lowered_for_a_machine_whose_machine_set_may_not_know_that_it_goes() {
-    let mut world = with_claims(1, &["c0", "c1"]);
+    let mut world = World::with_claims(1, &["c0", "c1"]);
     world.scale(2);
     world.reconcile_deployment();
     world.machine_of("c0").deleting = true;
@@ -253,7 +244,7 @@ fn the_number_is_not_lowered_for_a_machine_whose_machine_set_may_not_know_that_i
 // new one was yet to make one, which looked like our Machine's replacement.
 #[test]
 fn a_machine_that_another_machine_set_has_yet_to_make_is_not_taken_for_the_replacement_of_ours() {
-    let mut world = with_claims(1, &["c0"]);
+    let mut world = World::with_claims(1, &["c0"]);
     world.deployment.rolling_update = false;
     world.newer_set(0);
     world.sets[0].replicas = 1;

@@ -58,6 +58,16 @@ impl World {
         world
     }
 
+    /// As [`World::with_floor`], with these claims served.
+    pub(super) fn with_claims(floor: i64, names: &[&str]) -> Self {
+        let mut world = Self::with_floor(floor);
+        for name in names {
+            world.claim(name);
+        }
+        world.quiesce();
+        world
+    }
+
     fn bump(&mut self) -> String {
         self.version += 1;
         self.version.to_string()
