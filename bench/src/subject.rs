@@ -1,17 +1,15 @@
 //! Who is measured: the operator, or the Go peer in its place.
 
-use std::env;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use karpenter_capi_e2e::operator_binary;
 use karpenter_capi_e2e::plane::{ControlPlane, Program};
 
 use crate::stage::{CLUSTER, GROUP, NAMESPACE};
 
-/// Variable that names the operator.
-const MANAGER: &str = "KARPENTER_CAPI_MANAGER_BIN";
 /// Users, by which the audit log tells requests apart.
 const WORKLOAD: &str = "karpenter-capi-workload";
 const MANAGEMENT: &str = "karpenter-capi-management";
@@ -29,18 +27,7 @@ pub(crate) enum Subject {
 impl Subject {
     /// The operator: named by the variable, else the one that lies beside this program.
     pub(crate) fn ours() -> Result<Self> {
-        let path = match env::var_os(MANAGER) {
-            Some(path) => PathBuf::from(path),
-            None => env::current_exe()
-                .context("asking for the path of this program")?
-                .with_file_name("karpenter-capi-manager"),
-        };
-        ensure!(
-            path.is_file(),
-            "there is no operator at {}: run `cargo xtask bench`, which builds it, or name it in {MANAGER}",
-            path.display()
-        );
-        Ok(Self::Ours(path))
+        Ok(Self::Ours(operator_binary("cargo xtask bench")?))
     }
 
     /// The peer's program.

@@ -42,7 +42,7 @@ pub struct Options {
 ///
 /// Fails when a part of the control plane or the operator ends, or when an act doesn't come out as it was announced.
 pub async fn run(options: &Options) -> Result<()> {
-    let manager = stage::manager()?;
+    let manager = crate::operator_binary("cargo xtask demo")?;
     let mut screen = Screen::on_stdout(options.plain);
     screen.say(&Line::text("Starting etcd, Kubernetes, Cluster API and a hollow cloud: some seconds."));
     let played = ControlPlane::with(PlaneOptions::complete("demo"), async |plane| {

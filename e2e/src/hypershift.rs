@@ -90,32 +90,23 @@ pub fn node_pool(namespace: &str, name: &str, replicas: u32, user_data: &str) ->
 }
 
 async fn reconcile_all(client: &Client) -> Result<()> {
-    let kind =
-        ApiResource::from_gvk(&GroupVersionKind::gvk("cluster.x-k8s.io", "v1beta2", "MachineDeployment"));
-    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    let kind = |group, version, kind| ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let of_pools = kind("hypershift.openshift.io", "v1beta1", "NodePool");
+    let of_deployments = kind("cluster.x-k8s.io", "v1beta2", "MachineDeployment");
+    let params =
+        PatchParams { field_manager: Some("hypershift-operator".to_owned()), ..PatchParams::default() };
+    let deployments: Api<DynamicObject> = Api::all_with(client.clone(), &of_deployments);
     for deployment in deployments.list(&ListParams::default()).await?.items {
         let Some((namespace, name)) =
             deployment.annotations().get(NODE_POOL).and_then(|owner| owner.split_once('/'))
         else {
             continue;
         };
-        let kind =
-            ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", "NodePool"));
-        let pools: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+        let pools: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &of_pools);
         let Some(pool) = pools.get_opt(name).await? else { continue };
         let Some(patch) = patch(&pool.data["spec"], &deployment) else { continue };
         let namespace = deployment.namespace().context("a MachineDeployment without namespace")?;
-        let params =
-            PatchParams { field_manager: Some("hypershift-operator".to_owned()), ..PatchParams::default() };
-        let api: Api<DynamicObject> = Api::namespaced_with(
-            client.clone(),
-            &namespace,
-            &ApiResource::from_gvk(&GroupVersionKind::gvk(
-                "cluster.x-k8s.io",
-                "v1beta2",
-                "MachineDeployment",
-            )),
-        );
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &of_deployments);
         api.patch(&deployment.name_any(), &params, &Patch::Merge(patch)).await?;
     }
     Ok(())

@@ -12,6 +12,9 @@ pub mod demo;
 pub mod hollow;
 pub mod hypershift;
 pub mod objects;
+mod operator_binary;
 pub mod plane;
 pub mod wait;
 pub mod workload;
+
+pub use operator_binary::operator_binary;

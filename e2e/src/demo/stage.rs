@@ -1,8 +1,6 @@
 //! The stage: CRDs, a Cluster, MachineDeployments, NodePools, pods, and the operator's process.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -31,8 +29,6 @@ pub(super) const BATCH: &str = "batch";
 pub(super) const WEB: i32 = 12;
 /// Pods at the beginning: 12 of `web`, 6 of `api`, 2 of `cache`.
 pub(super) const PODS: usize = 20;
-/// Variable that names the operator.
-const MANAGER: &str = "KARPENTER_CAPI_MANAGER_BIN";
 /// The CRDs as they are shipped.
 const CRDS: [&str; 3] = [
     include_str!("../../../crds/karpenter.sh_nodepools.yaml"),
@@ -171,22 +167,6 @@ pub(super) async fn scale(client: &Client, name: &str, replicas: i32) -> Result<
     let patched: Result<DynamicObject, _> =
         objects::api_of(client, &deployment)?.patch(name, &kube::api::PatchParams::default(), &patch).await;
     patched.map(drop).with_context(|| format!("scaling Deployment {name}"))
-}
-
-/// The operator's binary.
-pub(super) fn manager() -> Result<PathBuf> {
-    let path = match env::var_os(MANAGER) {
-        Some(path) => PathBuf::from(path),
-        None => env::current_exe()
-            .context("asking for the path of this program")?
-            .with_file_name("karpenter-capi-manager"),
-    };
-    ensure!(
-        path.is_file(),
-        "there is no operator at {}: run `cargo xtask demo`, which builds it, or name it in {MANAGER}",
-        path.display()
-    );
-    Ok(path)
 }
 
 pub(super) fn start_operator(plane: &ControlPlane, manager: &std::path::Path) -> Result<Program> {
