@@ -10,4 +10,4 @@ mod screen;
 mod solve;
 
 pub use audit::{Violation, audit};
-pub use solve::solve;
+pub use solve::{solve, solve_while};

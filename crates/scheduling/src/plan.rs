@@ -90,6 +90,9 @@ pub struct PendingReason {
     pub code: ReasonCode,
     /// One sentence with the figures: `cpu: needs 9, m1 has 4`.
     pub message: String,
+    /// The smallest change that would have got the pod past this constraint: `request at most 4 cpu`. None where nothing that a
+    /// person could change would help.
+    pub remedy: Option<String>,
 }
 
 /// What a person should know.

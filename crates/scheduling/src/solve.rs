@@ -46,6 +46,12 @@ pub(crate) use demand::alternatives;
 ///   requirements name a key that no instance type of the pool defines: then the operator writes it.
 /// * Real machines that turned out smaller than promised lower what their MachineDeployment is expected to give.
 pub fn solve(input: &Input) -> Plan {
+    solve_while(input, &|| true)
+}
+
+/// As [`solve`], as long as `go_on` says so: it is asked again and again while pods are placed, and once it says no, the pods that
+/// have no place yet are left with the reason `NotEvaluated`. What was placed until then is a plan that can be carried out.
+pub fn solve_while(input: &Input, go_on: &dyn Fn() -> bool) -> Plan {
     let mut pods: Vec<&Pod> = input.pods.iter().map(|pod| &**pod).collect();
     pods.sort_by(|a, b| demand::order(a, b));
     let screen = Screen::new(input);
@@ -59,7 +65,7 @@ pub fn solve(input: &Input) -> Plan {
         }
     }
     let queue = world.place_nominated(queue);
-    let mut left = world.place_all(queue);
+    let mut left = world.place_all(queue, go_on);
     left.sort_by_key(|(position, _)| *position);
     for (position, demand) in &left {
         pending.push((*position, reasons::explain(&world, demand)));
@@ -147,9 +153,15 @@ impl<'a> World<'a> {
     }
 
     /// Places what can be placed and returns the rest.
-    fn place_all(&mut self, mut queue: VecDeque<(usize, Demand<'a>)>) -> Vec<(usize, Demand<'a>)> {
+    fn place_all(
+        &mut self,
+        mut queue: VecDeque<(usize, Demand<'a>)>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<(usize, Demand<'a>)> {
         let mut without_progress = 0;
-        while let Some((position, demand)) = queue.pop_front() {
+        while go_on()
+            && let Some((position, demand)) = queue.pop_front()
+        {
             if self.place(&demand) {
                 without_progress = 0;
                 continue;

@@ -62,6 +62,7 @@ fn reason(
         instance_type: of_type.map(|of_type| of_type.name.clone()),
         code,
         message,
+        remedy: None,
     }
 }
 
