@@ -1,18 +1,32 @@
 //! A checker of plans, written independently of the solver: it starts from the finished plan and asks of each node, existing
-//! or to be made, whether everything on it may be there.
+//! or to be made, whether everything on it may be there, and of each pod without a place, whether that is so.
+//!
+//! It judges the *final state*: pods that hold a place, pods that the plan places, and DaemonSets. Where the order in which
+//! pods come matters (topology spread, self-affinity) it asks whether some order leads there. It errs on the side of silence:
+//! what it blames is wrong under every reading of Kubernetes' rules that a solver may follow, and each module says which
+//! readings it allows.
 
+mod affinity;
+mod budget;
 mod claims;
+mod host_ports;
 mod nodes;
+mod options;
+mod pending;
+mod place;
+mod servable;
+mod spread;
+mod volumes;
 
-use crate::input::{Input, PreferencePolicy};
+use crate::input::Input;
 use crate::plan::Plan;
+use karpenter_capi_model::label::{self, HOSTNAME};
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::pod::Pod;
-use karpenter_capi_model::reason::ReasonCode;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::{Taint, TaintEffect};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Something in a plan that must not be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,19 +39,21 @@ pub struct Violation {
 
 /// Everything that is wrong with a plan; empty for a good one, in stable order.
 pub fn audit(input: &Input, plan: &Plan) -> Vec<Violation> {
-    let mut auditor = Auditor {
-        input,
-        plan,
-        pods: input.pods.iter().map(|pod| (&pod.name, &**pod)).collect(),
-        violations: Vec::new(),
-    };
+    let mut auditor = Auditor::new(input, plan);
     auditor.each_pod_once();
-    auditor.pending();
     auditor.placements();
     auditor.claims();
     auditor.limits();
     auditor.headroom();
+    auditor.reservations();
+    let residents = auditor.residents();
+    auditor.anti_affinity(&residents);
+    auditor.affinity(&residents);
+    auditor.spread(&residents);
+    auditor.pending();
+    auditor.servable(&residents);
     auditor.violations.sort();
+    auditor.violations.dedup();
     auditor.violations
 }
 
@@ -45,12 +61,28 @@ struct Auditor<'a> {
     input: &'a Input,
     plan: &'a Plan,
     pods: BTreeMap<&'a NamespacedName, &'a Pod>,
+    /// By NodePool: label keys that the instance type decides, so that no NodePool's requirement is written onto nodes as a label.
+    decided_by_types: BTreeMap<&'a str, BTreeSet<String>>,
     violations: Vec<Violation>,
 }
 
 impl<'a> Auditor<'a> {
+    fn new(input: &'a Input, plan: &'a Plan) -> Self {
+        Self {
+            input,
+            plan,
+            pods: input.pods.iter().map(|pod| (&pod.name, &**pod)).collect(),
+            decided_by_types: decided_by_types(input),
+            violations: Vec::new(),
+        }
+    }
+
     fn blame(&mut self, subject: impl Into<String>, message: impl Into<String>) {
         self.violations.push(Violation { subject: subject.into(), message: message.into() });
+    }
+
+    fn blame_pod(&mut self, pod: &Pod, message: impl Into<String>) {
+        self.blame(format!("Pod/{}", pod.name), message);
     }
 
     fn each_pod_once(&mut self) {
@@ -70,89 +102,16 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    fn pending(&mut self) {
-        for pending in &self.plan.pending {
-            let subject = format!("Pod/{}", pending.pod);
-            let Some(pod) = self.pods.get(&pending.pod).copied() else {
-                continue;
-            };
-            if pending.reasons.is_empty() {
-                self.blame(&subject, "is pending without a reason");
-            }
-            for reason in &pending.reasons {
-                if reason.message.is_empty() {
-                    self.blame(&subject, format!("has reason {} without words", reason.code));
-                }
-                let pools = &self.input.node_pools;
-                if reason.node_pool.as_ref().is_some_and(|name| !pools.iter().any(|pool| pool.name == *name))
-                {
-                    self.blame(
-                        &subject,
-                        format!("has a reason for NodePool {:?}, which isn't there", reason.node_pool),
-                    );
-                }
-                let untrue = match reason.code {
-                    ReasonCode::Invalid => reason.node_pool.is_none() && pod.invalid.is_empty(),
-                    ReasonCode::DynamicResources => !pod.needs_dynamic_resources,
-                    _ => false,
-                };
-                if untrue {
-                    self.blame(&subject, format!("reason {} isn't true of it", reason.code));
-                }
-            }
-        }
-    }
-
-    /// What no solve of this version may place at all.
+    /// What nobody may place.
     fn may_be_placed(&mut self, pod: &Pod) {
-        let soft = self.input.options.preference_policy == PreferencePolicy::Respect;
-        let spread = pod.topology_spread.iter().any(|constraint| constraint.required || soft);
-        let affinity = !pod.pod_affinity.is_empty() || !pod.pod_anti_affinity.is_empty();
-        let wishes = !pod.preferred_pod_affinity.is_empty() || !pod.preferred_pod_anti_affinity.is_empty();
-        let mut cannot = Vec::new();
         for (found, what) in [
             (!pod.invalid.is_empty(), "it can't be read"),
             (pod.needs_dynamic_resources, "it needs dynamic resources"),
             (pod.gated, "it is gated"),
-            (spread, "it has topology spread constraints"),
-            (affinity || (soft && wishes), "it has pod affinity or anti-affinity"),
-            (!pod.volume_claims.is_empty(), "it has volumes"),
-            (!pod.host_ports.is_empty(), "it has host ports"),
         ] {
             if found {
-                cannot.push(what);
+                self.blame_pod(pod, format!("has a place though {what}"));
             }
-        }
-        for what in cannot {
-            self.blame(format!("Pod/{}", pod.name), format!("has a place though {what}"));
-        }
-        self.is_not_repelled(pod);
-    }
-
-    /// Required anti-affinity repels in both directions.
-    fn is_not_repelled(&mut self, pod: &Pod) {
-        let others = self.input.pods.iter().chain(self.input.bound_pods.values().flatten());
-        let mut repelled_by = None;
-        for other in others {
-            for term in &other.pod_anti_affinity {
-                let selects = term.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels));
-                let labels = self.input.namespaces.get(&pod.name.namespace).cloned().unwrap_or_default();
-                let named = term.namespaces.contains(&pod.name.namespace);
-                let in_scope = match &term.namespace_selector {
-                    Some(selector) => named || selector.matches(&labels),
-                    None if term.namespaces.is_empty() => other.name.namespace == pod.name.namespace,
-                    None => named,
-                };
-                if selects && in_scope {
-                    repelled_by = Some(&other.name);
-                }
-            }
-        }
-        if let Some(other) = repelled_by {
-            self.blame(
-                format!("Pod/{}", pod.name),
-                format!("has a place though anti-affinity of {other} selects it"),
-            );
         }
     }
 
@@ -160,6 +119,19 @@ impl<'a> Auditor<'a> {
     fn known(&self, names: &[NamespacedName]) -> Vec<&'a Pod> {
         names.iter().filter_map(|name| self.pods.get(name).copied()).collect()
     }
+}
+
+fn decided_by_types(input: &Input) -> BTreeMap<&str, BTreeSet<String>> {
+    let everywhere: BTreeSet<String> = &label::well_known() | &input.well_known_labels;
+    let of_pool = |types: &[std::sync::Arc<karpenter_capi_model::instance_type::InstanceType>]| {
+        let mut keys = everywhere.clone();
+        for of_type in types {
+            let offered = of_type.offerings.iter().flat_map(|offering| offering.requirements.iter());
+            keys.extend(of_type.requirements.iter().chain(offered).map(|own| own.key().to_owned()));
+        }
+        keys
+    };
+    input.instance_types.iter().map(|(pool, types)| (pool.as_str(), of_pool(types))).collect()
 }
 
 /// A taint that keeps the pod away for good; `PreferNoSchedule` never does.
@@ -174,6 +146,11 @@ fn node_constraints_hold(pod: &Pod, holds: impl Fn(&Requirement) -> bool) -> boo
     pod.node_selector.iter().all(&holds)
         && (pod.required_node_affinity.is_empty()
             || pod.required_node_affinity.iter().any(|term| term.iter().all(&holds)))
+}
+
+/// Whether a node that doesn't exist yet meets a requirement on its host name: nobody knows the name, so only exclusions do.
+fn new_host_meets(wanted: &Requirement) -> bool {
+    wanted.key() == HOSTNAME && !wanted.is_enumerated() && wanted.has("some-other-name")
 }
 
 fn sum<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Resources {

@@ -1,22 +1,20 @@
-//! Claims that are to be made: every option must really serve, whatever the labels that are still open become.
+//! Claims that are to be made, each as a whole; `options` looks at the ways to launch it.
 
-use super::{Auditor, hard_taint, node_constraints_hold, sum};
+use super::options::Machine;
+use super::{Auditor, sum};
 use crate::input::MinValuesPolicy;
 use crate::plan::{InstanceOption, PlannedNodeClaim};
-use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::node_pool::NodePool;
-use karpenter_capi_model::pod::Pod;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::resources::Resources;
-use karpenter_capi_model::taint::Taint;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-impl Auditor<'_> {
+impl<'a> Auditor<'a> {
     pub(super) fn claims(&mut self) {
         let plan = self.plan;
         for (index, claim) in plan.node_claims.iter().enumerate() {
-            let subject = format!("NodeClaim/{}-{index}", claim.node_pool);
-            let Some(pool) = self.input.node_pools.iter().find(|pool| pool.name == claim.node_pool) else {
+            let subject = subject(index, claim);
+            let Some(pool) = self.pool(&claim.node_pool) else {
                 self.blame(subject, "belongs to a NodePool that isn't in the input");
                 continue;
             };
@@ -31,23 +29,41 @@ impl Auditor<'_> {
             self.min_values(&subject, claim, pool);
             for pod in &pods {
                 self.may_be_placed(pod);
-                if let Some(taint) = hard_taint(pod, &pool.taints) {
-                    self.blame(
-                        format!("Pod/{}", pod.name),
-                        format!("is in {subject} in spite of taint {taint}"),
-                    );
-                }
+                self.volumes_can_be_read(pod);
             }
-            let requests = sum(pods.iter().copied());
-            if claim.requests != requests.plus(&claim.daemon_requests) {
-                self.blame(
-                    &subject,
-                    format!("requests {} aren't those of its pods and DaemonSets", claim.requests),
-                );
-            }
+            self.requests(&subject, claim, pool, &sum(pods.iter().copied()));
             for option in &claim.options {
-                self.option(&subject, claim, pool, option, &pods);
+                self.option(&subject, &Machine::of_option(claim, pool, option), &pods);
             }
+        }
+    }
+
+    pub(super) fn pool(&self, name: &str) -> Option<&'a NodePool> {
+        self.input.node_pools.iter().find(|pool| pool.name == name)
+    }
+
+    /// The requests are those of the pods and the DaemonSets; and the DaemonSets' part lies, resource by resource, between the
+    /// least and the most that they take under one of the options.
+    fn requests(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool, pods: &Resources) {
+        if claim.requests != pods.plus(&claim.daemon_requests) {
+            self.blame(
+                subject,
+                format!("requests {} aren't those of its pods and DaemonSets", claim.requests),
+            );
+        }
+        let of_daemons = claim
+            .options
+            .iter()
+            .map(|option| sum(self.daemons_on(&Machine::of_option(claim, pool, option))))
+            .collect::<Vec<_>>();
+        let least = of_daemons.iter().cloned().reduce(|a, b| a.min(&b)).unwrap_or_default();
+        let most = of_daemons.iter().cloned().reduce(|a, b| a.max(&b)).unwrap_or_default();
+        let between = least.fits(&claim.daemon_requests) && claim.daemon_requests.fits(&most);
+        if !between && !of_daemons.is_empty() {
+            self.blame(
+                subject,
+                format!("says that DaemonSets take {}, they take {least} to {most}", claim.daemon_requests),
+            );
         }
     }
 
@@ -70,12 +86,21 @@ impl Auditor<'_> {
         }
     }
 
+    /// `minValues` holds over the options; only `BestEffort` may lower it, never below what there is, and says so.
     fn min_values(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool) {
-        let strict = self.input.options.min_values_policy == MinValuesPolicy::Strict;
+        if claim.min_values_relaxed && self.input.options.min_values_policy == MinValuesPolicy::Strict {
+            self.blame(subject, "has minValues relaxed although the policy is Strict");
+        }
+        let in_pool = |key: &str| pool.requirements.get(key).and_then(Requirement::min_values);
+        for own in pool.requirements.iter().filter(|own| own.min_values().is_some()) {
+            let asked = claim.requirements.get(own.key()).and_then(Requirement::min_values);
+            if asked != own.min_values() && !claim.min_values_relaxed {
+                self.blame(subject, format!("{}: minValues was changed and isn't said to be", own.key()));
+            }
+        }
         for asked in claim.requirements.iter() {
-            let in_pool = pool.requirements.get(asked.key()).and_then(Requirement::min_values);
-            if strict && asked.min_values() != in_pool {
-                self.blame(subject, format!("{}: minValues was changed", asked.key()));
+            if asked.min_values() > in_pool(asked.key()) {
+                self.blame(subject, format!("{}: minValues is more than the NodePool asks for", asked.key()));
             }
             let Some(minimum) = asked.min_values() else {
                 continue;
@@ -95,169 +120,9 @@ impl Auditor<'_> {
             }
         }
     }
+}
 
-    fn option(
-        &mut self,
-        subject: &str,
-        claim: &PlannedNodeClaim,
-        pool: &NodePool,
-        option: &InstanceOption,
-        pods: &[&Pod],
-    ) {
-        let of_type = &option.instance_type;
-        let subject = format!("{subject} as {}", of_type.name);
-        let listed = self.input.instance_types.get(&pool.name).is_some_and(|types| types.contains(of_type));
-        if !listed || !of_type.offerings.contains(&option.offering) {
-            self.blame(&subject, "isn't an instance type of the NodePool, or not an offering of it");
-        }
-        if option.offering.unavailable.is_some() || option.offering.reservation_capacity.is_some() {
-            self.blame(&subject, "can't be had now");
-        }
-        let starting =
-            |taint: &&Taint| taint.is_ephemeral() || pool.startup_taints.iter().any(|own| own.matches(taint));
-        let lasting: Vec<&Taint> = of_type.taints.iter().filter(|taint| !starting(taint)).collect();
-        for requirement in claim.requirements.iter() {
-            if !self.label_of(claim, pool, option, requirement.key()).meets(requirement) {
-                self.blame(&subject, format!("doesn't meet {requirement}"));
-            }
-        }
-        for pod in pods {
-            self.may_run_as(pod, &subject, claim, pool, option, &lasting);
-        }
-        let room = of_type.allocatable_by(&option.offering);
-        let used = sum(pods.iter().copied()).plus(&self.daemons_on(claim, pool, option, &lasting));
-        if !used.fits(&room) {
-            self.blame(&subject, format!("{used} are more than {room}"));
-        }
-    }
-
-    fn may_run_as(
-        &mut self,
-        pod: &Pod,
-        subject: &str,
-        claim: &PlannedNodeClaim,
-        pool: &NodePool,
-        option: &InstanceOption,
-        lasting: &[&Taint],
-    ) {
-        if let Some(taint) = hard_taint(pod, lasting.iter().copied()) {
-            self.blame(format!("Pod/{}", pod.name), format!("is in {subject} in spite of taint {taint}"));
-        }
-        let holds = node_constraints_hold(pod, |wanted| {
-            if wanted.key() == HOSTNAME {
-                return !wanted.is_enumerated() && wanted.has("some-other-name");
-            }
-            let label = self.label_of(claim, pool, option, wanted.key());
-            !label.is_contradiction() && label.implies(wanted)
-        });
-        if !holds {
-            self.blame(
-                format!("Pod/{}", pod.name),
-                format!("isn't sure to have its affinity met by {subject}"),
-            );
-        }
-    }
-
-    /// What a label will be on the machine: what type and offering say, else what the claim says (the operator writes it),
-    /// within what the claim requires; else it is absent.
-    fn label_of(
-        &self,
-        claim: &PlannedNodeClaim,
-        pool: &NodePool,
-        option: &InstanceOption,
-        key: &str,
-    ) -> Requirement {
-        let of_type = option.instance_type.requirements.get(key);
-        let offered = option.offering.requirements.get(key);
-        let claimed = claim.requirements.get(key);
-        let by_machine = match (of_type, offered) {
-            (Some(a), Some(b)) => Some(a.intersection(b)),
-            (a, b) => a.or(b).cloned(),
-        };
-        let written = pool.labels.contains_key(key)
-            || (pool.requirements.contains_key(key) && !self.is_decided_by_types(pool, key));
-        match (by_machine, claimed) {
-            (Some(machine), Some(claimed)) => machine.intersection(claimed),
-            (Some(machine), None) => machine,
-            (None, Some(claimed)) if written => claimed.clone(),
-            (None, _) => Requirement::does_not_exist(key),
-        }
-    }
-
-    fn is_decided_by_types(&self, pool: &NodePool, key: &str) -> bool {
-        let types = self.input.instance_types.get(&pool.name).into_iter().flatten();
-        karpenter_capi_model::label::well_known().contains(key)
-            || self.input.well_known_labels.contains(key)
-            || types.into_iter().any(|of_type| {
-                of_type.requirements.contains_key(key)
-                    || of_type.offerings.iter().any(|offering| offering.requirements.contains_key(key))
-            })
-    }
-
-    fn daemons_on(
-        &self,
-        claim: &PlannedNodeClaim,
-        pool: &NodePool,
-        option: &InstanceOption,
-        lasting: &[&Taint],
-    ) -> Resources {
-        let will_run = self.input.daemon_pods.iter().filter(|daemon| {
-            hard_taint(daemon, pool.taints.iter().chain(lasting.iter().copied())).is_none()
-                && node_constraints_hold(daemon, |wanted| {
-                    let label = self.label_of(claim, pool, option, wanted.key());
-                    label.implies(wanted) || (wanted.key() == HOSTNAME && !wanted.is_enumerated())
-                })
-        });
-        sum(will_run.map(|daemon| &**daemon))
-    }
-
-    /// Limits hold for what will be launched.
-    pub(super) fn limits(&mut self) {
-        let mut added: BTreeMap<&str, (i64, Resources)> = BTreeMap::new();
-        for claim in &self.plan.node_claims {
-            let entry = added.entry(&claim.node_pool).or_default();
-            entry.0 += 1;
-            if let Some(chosen) = claim.chosen() {
-                entry.1.add(&chosen.instance_type.capacity);
-            }
-        }
-        let pools = &self.input.node_pools;
-        for (name, (nodes, capacity)) in added {
-            let Some(pool) = pools.iter().find(|pool| pool.name == name) else {
-                continue;
-            };
-            if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &capacity) {
-                self.blame(format!("NodePool/{name}"), exceeded.to_string());
-            }
-            if let Some(limit) =
-                pool.node_limit.filter(|limit| pool.node_count.saturating_add(nodes) > *limit)
-            {
-                self.blame(
-                    format!("NodePool/{name}"),
-                    format!("{nodes} more nodes pass the limit of {limit}"),
-                );
-            }
-        }
-    }
-
-    /// No MachineDeployment is asked for more machines than it may add, over all NodePools together.
-    pub(super) fn headroom(&mut self) {
-        let mut asked: BTreeMap<String, (i64, Option<i64>)> = BTreeMap::new();
-        for chosen in self.plan.node_claims.iter().filter_map(PlannedNodeClaim::chosen) {
-            let of_type = &chosen.instance_type;
-            let owner =
-                of_type.machine_deployment.as_ref().map_or_else(|| of_type.name.clone(), ToString::to_string);
-            let entry = asked.entry(owner).or_insert((0, of_type.headroom));
-            entry.0 += 1;
-            entry.1 = entry.1.min(of_type.headroom).or(of_type.headroom).or(entry.1);
-        }
-        for (owner, (machines, headroom)) in asked {
-            if let Some(headroom) = headroom.filter(|headroom| machines > *headroom) {
-                self.blame(
-                    format!("MachineDeployment/{owner}"),
-                    format!("{machines} machines asked, {headroom} may be added"),
-                );
-            }
-        }
-    }
+/// How a claim that has no name yet is called.
+pub(super) fn subject(index: usize, claim: &PlannedNodeClaim) -> String {
+    format!("NodeClaim/{}-{index}", claim.node_pool)
 }

@@ -64,8 +64,44 @@ impl PodOf {
         self
     }
 
-    pub(crate) fn repels(mut self, app: &str) -> Self {
-        self.0["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}]);
+    pub(crate) fn repels(self, app: &str) -> Self {
+        self.repels_in("kubernetes.io/hostname", app)
+    }
+
+    /// Required anti-affinity to pods of this app.
+    pub(crate) fn repels_in(self, topology_key: &str, app: &str) -> Self {
+        self.term("podAntiAffinity", topology_key, app)
+    }
+
+    /// Required affinity to pods of this app.
+    pub(crate) fn wants_in(self, topology_key: &str, app: &str) -> Self {
+        self.term("podAffinity", topology_key, app)
+    }
+
+    fn term(mut self, kind: &str, topology_key: &str, app: &str) -> Self {
+        let terms = &mut self.0["spec"]["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"];
+        if terms.is_null() {
+            *terms = json!([]);
+        }
+        let term = json!({"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}});
+        terms.as_array_mut().unwrap().push(term);
+        self
+    }
+
+    /// A topology spread constraint with `DoNotSchedule` over pods of this app; `more` is merged into it.
+    pub(crate) fn spreads(mut self, topology_key: &str, max_skew: i32, app: &str, more: Value) -> Self {
+        let mut constraint = json!({"topologyKey": topology_key, "maxSkew": max_skew, "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": app}}});
+        if let Value::Object(more) = more {
+            for (key, value) in more {
+                constraint[key] = value;
+            }
+        }
+        let constraints = &mut self.0["spec"]["topologySpreadConstraints"];
+        if constraints.is_null() {
+            *constraints = json!([]);
+        }
+        constraints.as_array_mut().unwrap().push(constraint);
         self
     }
 

@@ -1,0 +1,135 @@
+//! What claims take together: limits of NodePools, maximum sizes, reservations.
+
+use super::Auditor;
+use crate::plan::PlannedNodeClaim;
+use karpenter_capi_model::instance_type::{InstanceType, Offering};
+use karpenter_capi_model::node_pool::NodePool;
+use karpenter_capi_model::requirement::Requirement;
+use karpenter_capi_model::resources::Resources;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the key of the label ends that tells reservations apart; its domain is the provider's.
+const RESERVATION_ID: &str = "/reservation-id";
+
+impl Auditor<'_> {
+    /// Limits hold for what will be launched.
+    pub(super) fn limits(&mut self) {
+        let mut added: BTreeMap<&str, (i64, Resources)> = BTreeMap::new();
+        for claim in &self.plan.node_claims {
+            let entry = added.entry(&claim.node_pool).or_default();
+            entry.0 += 1;
+            if let Some(chosen) = claim.chosen() {
+                entry.1.add(&chosen.instance_type.capacity);
+            }
+        }
+        let pools = &self.input.node_pools;
+        for (name, (nodes, capacity)) in added {
+            let Some(pool) = pools.iter().find(|pool| pool.name == name) else {
+                continue;
+            };
+            if let Some(exceeded) = pool.limits.exceeded(&pool.usage, &capacity) {
+                self.blame(format!("NodePool/{name}"), exceeded.to_string());
+            }
+            if let Some(limit) =
+                pool.node_limit.filter(|limit| pool.node_count.saturating_add(nodes) > *limit)
+            {
+                self.blame(
+                    format!("NodePool/{name}"),
+                    format!("{nodes} more nodes pass the limit of {limit}"),
+                );
+            }
+        }
+    }
+
+    /// No MachineDeployment is asked for more machines than it may add, over all NodePools together.
+    pub(super) fn headroom(&mut self) {
+        let mut asked: BTreeMap<String, (i64, Option<i64>)> = BTreeMap::new();
+        for chosen in self.plan.node_claims.iter().filter_map(PlannedNodeClaim::chosen) {
+            let of_type = &chosen.instance_type;
+            let entry = asked.entry(maker(of_type)).or_insert((0, of_type.headroom));
+            entry.0 += 1;
+            entry.1 = entry.1.min(of_type.headroom).or(of_type.headroom).or(entry.1);
+        }
+        for (owner, (machines, headroom)) in asked {
+            if let Some(headroom) = headroom.filter(|headroom| machines > *headroom) {
+                self.blame(
+                    format!("MachineDeployment/{owner}"),
+                    format!("{machines} machines asked, {headroom} may be added"),
+                );
+            }
+        }
+    }
+
+    /// No reservation is promised to more claims than it has places. A claim that lists it under any option was promised it.
+    pub(super) fn reservations(&mut self) {
+        let mut promised: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        for claim in &self.plan.node_claims {
+            let mut own: BTreeMap<String, i64> = BTreeMap::new();
+            for option in &claim.options {
+                if let Some(places) = option.offering.reservation_capacity {
+                    let least =
+                        own.entry(reservation(&option.instance_type, &option.offering)).or_insert(places);
+                    *least = places.min(*least);
+                }
+            }
+            for (id, places) in own {
+                let entry = promised.entry(id).or_insert((0, places));
+                *entry = (entry.0 + 1, entry.1.min(places));
+            }
+        }
+        for (id, (claims, places)) in promised {
+            if claims > places {
+                self.blame(
+                    format!("Reservation/{id}"),
+                    format!("is promised to {claims} claims, {places} places are left"),
+                );
+            }
+        }
+    }
+
+    /// Whether the pool's limits let it have one more machine of this type, even if each claim of the plan became the largest
+    /// of its options.
+    pub(super) fn limits_allow_one_more(&self, pool: &NodePool, of_type: &InstanceType) -> bool {
+        let claims = self.plan.node_claims.iter().filter(|claim| claim.node_pool == pool.name);
+        let mut nodes = pool.node_count.saturating_add(1);
+        let mut added = of_type.capacity.clone();
+        for claim in claims {
+            nodes = nodes.saturating_add(1);
+            let largest = claim
+                .options
+                .iter()
+                .fold(Resources::ZERO, |most, option| most.max(&option.instance_type.capacity));
+            added.add(&largest);
+        }
+        pool.limits.exceeded(&pool.usage, &added).is_none()
+            && pool.node_limit.is_none_or(|limit| nodes <= limit)
+    }
+
+    /// Whether the type's MachineDeployment may add one more machine, even if each claim that lists it took one.
+    pub(super) fn headroom_allows_one_more(&self, of_type: &InstanceType) -> bool {
+        let Some(headroom) = of_type.headroom else {
+            return true;
+        };
+        let owner = maker(of_type);
+        let lists = |claim: &&PlannedNodeClaim| {
+            claim.options.iter().any(|option| maker(&option.instance_type) == owner)
+        };
+        let asked = self.plan.node_claims.iter().filter(lists).count();
+        i64::try_from(asked).is_ok_and(|asked| asked < headroom)
+    }
+}
+
+/// Who makes machines of the type.
+fn maker(of_type: &InstanceType) -> String {
+    of_type.machine_deployment.as_ref().map_or_else(|| of_type.name.clone(), ToString::to_string)
+}
+
+/// A reservation's identifier; where the offering has none, it is a reservation of its own.
+fn reservation(of_type: &InstanceType, offering: &Offering) -> String {
+    let named = offering.requirements.iter().find(|own| own.key().ends_with(RESERVATION_ID));
+    let ids: BTreeSet<&str> = named.into_iter().flat_map(Requirement::values).collect();
+    match ids.first() {
+        Some(id) if ids.len() == 1 => (*id).to_owned(),
+        _ => format!("{} {}", of_type.name, offering.requirements),
+    }
+}
