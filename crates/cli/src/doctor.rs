@@ -69,11 +69,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
             let request = release::Request { force: args.force, dry_run: args.dry_run };
             let released = release::release(&args.clusters, &request).await?;
             let text = render(args.output, &released, || release::table(&released))?;
-            return Ok(Answer { text, complete: released.complete });
+            return Ok(Answer { text, outcome: crate::Outcome::of(released.complete) });
         }
         let report = examine(args).await?;
         let text = render(args.output, &report, || table(&report))?;
-        Ok(Answer { text, complete: report.healthy })
+        Ok(Answer { text, outcome: crate::Outcome::of(report.healthy) })
     })
 }
 

@@ -33,8 +33,32 @@ enum Command {
 /// What a command has to say.
 struct Answer {
     text: String,
-    /// Whether everything that was asked for is possible.
-    complete: bool,
+    outcome: Outcome,
+}
+
+/// What an answer means for the exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Everything that was asked for is possible.
+    Complete,
+    /// Something has no place, is wrong, or was refused.
+    Incomplete,
+    /// The answer itself is wrong, by the program's own account.
+    Defect,
+}
+
+impl Outcome {
+    const fn of(complete: bool) -> Self {
+        if complete { Self::Complete } else { Self::Incomplete }
+    }
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Complete => 0,
+            Self::Incomplete => INCOMPLETE,
+            Self::Defect => DEFECT,
+        }
+    }
 }
 
 /// Something that was asked for and isn't done, although the input is right.
@@ -46,6 +70,8 @@ struct Refused(String);
 const BAD_INPUT: u8 = 2;
 /// Something has no place, is wrong, or was refused.
 const INCOMPLETE: u8 = 1;
+/// `EX_SOFTWARE` of sysexits.h: an internal error.
+const DEFECT: u8 = 70;
 
 fn main() -> ExitCode {
     let answer = match parse().command {
@@ -58,8 +84,7 @@ fn main() -> ExitCode {
             // A reader that has seen enough closes the pipe; that is no failure.
             match io::stdout().write_all(answer.text.as_bytes()) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => complain(&error, BAD_INPUT),
-                _ if answer.complete => ExitCode::SUCCESS,
-                _ => ExitCode::from(INCOMPLETE),
+                _ => ExitCode::from(answer.outcome.code()),
             }
         }
         Err(error) => {

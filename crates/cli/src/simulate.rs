@@ -5,20 +5,21 @@ mod manifests;
 mod passes;
 mod table;
 
-use crate::Answer;
 use crate::output::{Format, render};
+use crate::{Answer, Outcome};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use karpenter_capi_cluster::input::Scope;
 use karpenter_capi_scheduling::input::{MinValuesPolicy, Options, PreferencePolicy, ReservedOfferingMode};
+use karpenter_capi_scheduling::solve;
 use std::path::PathBuf;
 
 /// Most instance types that a claim lists, as upstream.
 const MAX_INSTANCE_TYPES: usize = 600;
 
 const AFTER_HELP: &str = "\
-Exit status: 0 every pending pod has a place, 1 some have none, 2 bad input or usage.
+Exit status: 0 every pending pod has a place, 1 some have none, 2 bad input or usage, 70 --audit found the plan wrong.
 
 Examples:
   karpenter-capi simulate -f examples/web-shop
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     /// What happens when minValues can't be met.
     #[arg(long, value_enum, ignore_case = true, default_value = "Strict")]
     min_values_policy: MinValues,
-    /// Check the plan by independent code, and fail if it isn't right.
+    /// Check each plan by code that was written independently of the solver; exit with 70 if it finds something.
     #[arg(long)]
     audit: bool,
     /// Evaluate disruption of the existing nodes (not in this version).
@@ -92,9 +93,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
         options: options(args),
         audit: args.audit,
     };
-    let simulation = passes::simulate(loaded, &request)?;
+    let simulation = passes::simulate(loaded, &request, solve);
     let text = render(args.output, &simulation, || table::table(&simulation, &table::Style::of_stdout()))?;
-    Ok(Answer { text, complete: simulation.pending.is_empty() })
+    Ok(Answer { text, outcome: outcome(&simulation) })
+}
+
+fn outcome(simulation: &document::Simulation) -> Outcome {
+    if simulation.audit.as_ref().is_some_and(|findings| !findings.is_empty()) {
+        Outcome::Defect
+    } else {
+        Outcome::of(simulation.pending.is_empty())
+    }
 }
 
 fn options(args: &Args) -> Options {

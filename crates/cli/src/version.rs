@@ -20,5 +20,5 @@ struct Version {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
     let version = Version { version: env!("CARGO_PKG_VERSION") };
     let text = render(args.output, &version, || format!("karpenter-capi {}\n", version.version))?;
-    Ok(Answer { text, complete: true })
+    Ok(Answer { text, outcome: crate::Outcome::Complete })
 }

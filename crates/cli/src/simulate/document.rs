@@ -17,6 +17,9 @@ pub(super) struct Simulation {
     pub(super) blocked: Vec<Blocked>,
     pub(super) warnings: Vec<Warning>,
     pub(super) cost: Cost,
+    /// Only under `--audit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) audit: Option<Vec<Finding>>,
     /// Objects of kinds that aren't used, by kind; for people only.
     #[serde(skip)]
     pub(super) others: BTreeMap<String, usize>,
@@ -103,6 +106,14 @@ pub(super) enum Blocked {}
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Warning {
     pub(super) object: String,
+    pub(super) message: String,
+}
+
+/// Something in a plan that must not be.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) pass: u32,
+    pub(super) subject: String,
     pub(super) message: String,
 }
 

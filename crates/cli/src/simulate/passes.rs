@@ -1,9 +1,8 @@
 //! Scheduling passes over what the files hold, and the answer made from their plans.
 
 use super::document::{
-    Cost, MachineDeployment, NodeClaim, Offer, PendingPod, Placement, Reason, Simulation, Warning,
+    Cost, Finding, MachineDeployment, NodeClaim, Offer, PendingPod, Placement, Reason, Simulation, Warning,
 };
-use anyhow::bail;
 use jiff::Timestamp;
 use karpenter_capi_api::names::labels;
 use karpenter_capi_api::v1;
@@ -17,9 +16,9 @@ use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::price::Price;
 use karpenter_capi_model::requirement::Requirement;
-use karpenter_capi_scheduling::input::Options;
+use karpenter_capi_scheduling::audit;
+use karpenter_capi_scheduling::input::{Input, Options};
 use karpenter_capi_scheduling::plan::{self, InstanceOption, Plan, PlannedNodeClaim};
-use karpenter_capi_scheduling::{audit, solve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked.
@@ -32,8 +31,8 @@ pub(super) struct Request {
     pub(super) audit: bool,
 }
 
-/// Runs the passes.
-pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simulation> {
+/// Runs the passes; `decide` makes the plans.
+pub(super) fn simulate(loaded: Loaded, request: &Request, decide: impl Fn(&Input) -> Plan) -> Simulation {
     let mut options = InputOptions {
         now: request.now,
         origin: Origin::Files,
@@ -44,7 +43,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
         marked: BTreeSet::new(),
     };
     let index: Index = loaded.objects.into_iter().collect();
-    let mut run = Run::default();
+    let mut run = Run { audit: request.audit.then(Vec::new), ..Run::default() };
     run.warnings.extend(loaded.warnings.into_iter().map(|(object, message)| Warning { object, message }));
     for pass in 1..=request.passes {
         let snapshot = index.snapshot();
@@ -52,31 +51,14 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
         if pass == 1 {
             run.begin(&made);
         }
-        let plan = solve(&made.input);
-        if request.audit {
-            check(&made, &plan)?;
-        }
+        let plan = decide(&made.input);
+        run.check(pass, &made.input, &plan);
         for (name, pods, claim) in run.take(pass, &snapshot, &made, plan) {
             options.nominations.extend(made.uids(&pods).map(|uid| (uid.to_owned(), name.clone())));
             index.apply(claim);
         }
     }
-    Ok(run.finish(loaded.others))
-}
-
-fn check(made: &ProvisioningInput, plan: &Plan) -> anyhow::Result<()> {
-    let violations = audit(&made.input, plan);
-    if violations.is_empty() {
-        return Ok(());
-    }
-    let told: Vec<_> = violations
-        .iter()
-        .map(|violation| format!("  {}: {}", violation.subject, violation.message))
-        .collect();
-    bail!(
-        "--audit: the plan is wrong, which is a defect of karpenter-capi; please report it:\n{}",
-        told.join("\n")
-    )
+    run.finish(loaded.others)
 }
 
 /// What the passes have come to so far.
@@ -96,6 +78,8 @@ struct Run {
     added: Prices,
     /// The next number, by NodePool.
     numbers: BTreeMap<String, u64>,
+    /// What is wrong with the plans; None where nobody asked.
+    audit: Option<Vec<Finding>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -114,6 +98,17 @@ impl Prices {
 }
 
 impl Run {
+    fn check(&mut self, pass: u32, input: &Input, plan: &Plan) {
+        if let Some(findings) = &mut self.audit {
+            let violations = audit(input, plan).into_iter();
+            findings.extend(violations.map(|violation| Finding {
+                pass,
+                subject: violation.subject,
+                message: violation.message,
+            }));
+        }
+    }
+
     /// What is there before the first pass.
     fn begin(&mut self, made: &ProvisioningInput) {
         for node in made.input.nodes.iter().filter(|node| node.node_pool.is_some() || node.is_managed()) {
@@ -251,6 +246,7 @@ impl Run {
                 after: self.staying.sum.plus(self.added.sum).to_f64(),
                 unpriced: self.before.unknown + self.added.unknown,
             },
+            audit: self.audit,
             others,
         }
     }
@@ -292,3 +288,6 @@ fn alternatives(planned: &PlannedNodeClaim) -> Vec<Offer> {
     });
     others.into_iter().map(offer).collect()
 }
+
+#[cfg(test)]
+mod tests;

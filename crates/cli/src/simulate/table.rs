@@ -47,6 +47,8 @@ pub(super) fn table(simulation: &Simulation, style: &Style) -> String {
     section(&mut text, style, "Pods without a place", pending(&simulation.pending));
     section(&mut text, style, "MachineDeployments", deployments(simulation, style));
     section(&mut text, style, "Warnings", warnings(simulation));
+    let title = "Defects of this plan, found by --audit; please report them";
+    section(&mut text, style, title, defects(simulation));
     text.push_str(&summary(simulation));
     if !simulation.others.is_empty() {
         let kinds: Vec<String> =
@@ -221,6 +223,16 @@ fn deployments(simulation: &Simulation, style: &Style) -> Option<String> {
 fn warnings(simulation: &Simulation) -> Option<String> {
     let lines =
         simulation.warnings.iter().map(|warning| format!("  {}: {}", warning.object, warning.message));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    (!text.is_empty()).then_some(text)
+}
+
+fn defects(simulation: &Simulation) -> Option<String> {
+    let lines = simulation
+        .audit
+        .iter()
+        .flatten()
+        .map(|finding| format!("  pass {}: {}: {}", finding.pass, finding.subject, finding.message));
     let text = lines.collect::<Vec<_>>().join("\n");
     (!text.is_empty()).then_some(text)
 }

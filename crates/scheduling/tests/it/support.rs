@@ -280,10 +280,16 @@ impl World {
 
     /// Solves, and has the plan looked over.
     pub(crate) fn solve(&self) -> Answer {
-        let plan = solve(&self.0);
-        assert_eq!(audit(&self.0, &plan), [], "{plan:#?}");
-        Answer(plan)
+        Answer(solved(&self.0))
     }
+}
+
+/// The plan for an input, looked over: every test that solves does it here.
+#[track_caller]
+pub(crate) fn solved(input: &Input) -> Plan {
+    let plan = solve(input);
+    assert_eq!(audit(input, &plan), [], "{plan:#?}");
+    plan
 }
 
 /// A plan with questions.
