@@ -21,6 +21,8 @@ use crate::v1::{NodeClaim, NodePool};
 use crate::v1alpha1::ClusterAPINodeClass;
 use crate::{crd, defaults};
 
+pub use self::names::qualified_name_problem;
+
 static NODE_POOL: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_pool()));
 static NODE_CLAIM: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_claim()));
 static NODE_CLASS: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::cluster_api_node_class()));

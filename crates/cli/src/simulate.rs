@@ -11,9 +11,10 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use karpenter_capi_cluster::input::Scope;
+use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
 use karpenter_capi_scheduling::input::{MinValuesPolicy, Options, PreferencePolicy, ReservedOfferingMode};
 use karpenter_capi_scheduling::solve;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Most instance types that a claim lists, as upstream.
 const MAX_INSTANCE_TYPES: usize = 600;
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// What happens when minValues can't be met.
     #[arg(long, value_enum, ignore_case = true, default_value = "Strict")]
     min_values_policy: MinValues,
+    /// What kube-scheduler's configuration gives to pods: a file with podTopologySpread.defaultConstraints.
+    #[arg(long, value_name = "FILE")]
+    scheduler_config: Option<PathBuf>,
     /// Check each plan by code that was written independently of the solver; exit with 70 if it finds something.
     #[arg(long)]
     audit: bool,
@@ -86,11 +90,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
     let loaded = manifests::load(&texts).context("nothing was simulated")?;
     let scope = Scope { cluster_name: args.cluster_name.clone(), namespace: args.cluster_namespace.clone() };
     manifests::check_scope(&loaded.objects, &scope)?;
+    let scheduler_config = args.scheduler_config.as_deref().map(scheduler_config).transpose()?;
     let request = passes::Request {
         now: args.now.unwrap_or_else(Timestamp::now),
         passes: args.passes,
         scope,
         options: options(args),
+        scheduler_config: scheduler_config.unwrap_or_default(),
         audit: args.audit,
     };
     let simulation = passes::simulate(loaded, &request, solve);
@@ -104,6 +110,12 @@ fn outcome(simulation: &document::Simulation) -> Outcome {
     } else {
         Outcome::of(simulation.pending.is_empty())
     }
+}
+
+fn scheduler_config(path: &Path) -> anyhow::Result<SchedulerConfig> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("--scheduler-config: {}: the file can't be read", path.display()))?;
+    SchedulerConfig::parse(&text).with_context(|| format!("--scheduler-config: {}", path.display()))
 }
 
 fn options(args: &Args) -> Options {

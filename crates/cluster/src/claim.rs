@@ -171,6 +171,7 @@ spec: {clusterName: k, replicas: 0}
                 facts: BTreeMap::new(),
                 nominations: BTreeMap::new(),
                 marked: std::collections::BTreeSet::new(),
+                scheduler_config: crate::scheduler_config::SchedulerConfig::default(),
             },
         );
         let plan = solve(&made.input);

@@ -5,8 +5,10 @@ mod deployments;
 mod nodes;
 mod pods;
 mod pools;
+mod spread;
 mod volumes;
 
+use crate::scheduler_config::SchedulerConfig;
 use crate::snapshot::Snapshot;
 use jiff::Timestamp;
 use karpenter_capi_api::names::labels;
@@ -44,6 +46,8 @@ pub struct InputOptions {
     pub nominations: BTreeMap<String, String>,
     /// Nodes and NodeClaims that a command under way takes away.
     pub marked: BTreeSet<String>,
+    /// What pods get that say nothing.
+    pub scheduler_config: SchedulerConfig,
 }
 
 /// The input of `solve`, and what it was made from.
@@ -101,10 +105,11 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
     well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
     let volumes = volumes::read(snapshot, &pods.wanting);
+    let defaults = spread::Defaults::new(snapshot, &options.scheduler_config);
     let input = Input {
         now: options.now,
         options: options.scheduling.clone(),
-        pods: pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model)).collect(),
+        pods: pods.wanting.iter().map(|record| defaults.apply(record)).collect(),
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,

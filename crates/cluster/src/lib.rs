@@ -5,6 +5,7 @@
 //! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
 //! * [`surface`]: where a MachineDeployment's number and ledger stand.
 //! * [`claim`]: from a planned claim to the NodeClaim that is created.
+//! * [`scheduler_config`]: what pods get by default that say nothing.
 //! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
 //!
 //! The crate decides nothing and is never asynchronous; it reads neither clock, nor network, nor disk.
@@ -14,6 +15,7 @@ pub mod files;
 pub mod index;
 pub mod input;
 pub mod object;
+pub mod scheduler_config;
 pub mod snapshot;
 pub mod surface;
 

@@ -91,6 +91,7 @@ keyed!(
     k8s_openapi::api::core::v1::LimitRange,
     k8s_openapi::api::node::v1::RuntimeClass,
     k8s_openapi::api::core::v1::Service,
+    k8s_openapi::api::core::v1::ReplicationController,
     karpenter_capi_api::v1::NodePool,
     karpenter_capi_api::v1::NodeClaim,
     karpenter_capi_api::v1alpha1::ClusterAPINodeClass,
@@ -123,6 +124,7 @@ macro_rules! each_kind {
             LimitRange(k8s_openapi::api::core::v1::LimitRange), limit_ranges;
             RuntimeClass(k8s_openapi::api::node::v1::RuntimeClass), runtime_classes;
             Service(k8s_openapi::api::core::v1::Service), services;
+            ReplicationController(k8s_openapi::api::core::v1::ReplicationController), replication_controllers;
             NodePool(karpenter_capi_api::v1::NodePool), node_pools;
             NodeClaim(karpenter_capi_api::v1::NodeClaim), node_claims;
             ClusterAPINodeClass(karpenter_capi_api::v1alpha1::ClusterAPINodeClass), node_classes;

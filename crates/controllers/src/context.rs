@@ -169,6 +169,7 @@ impl Context {
             | Object::Namespace(_)
             | Object::LimitRange(_)
             | Object::RuntimeClass(_)
+            | Object::ReplicationController(_)
             | Object::Service(_) => {}
         }
     }

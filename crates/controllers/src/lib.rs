@@ -26,6 +26,7 @@ mod watch;
 mod workload;
 
 pub use error::{Class, Error};
+pub use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
 pub use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy};
 pub use operator::Operator;
 
@@ -65,6 +66,8 @@ pub struct Settings {
     pub preference_policy: PreferencePolicy,
     /// What happens when `minValues` can't be met.
     pub min_values_policy: MinValuesPolicy,
+    /// What pods get that say nothing of it.
+    pub scheduler_config: SchedulerConfig,
     /// Millicores that the process may use; how much is done at a time follows from it.
     pub cpu_requests_millicores: u32,
 }

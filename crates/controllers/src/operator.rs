@@ -55,6 +55,10 @@ const NEEDED: &[Kind] = &[
     Kind::HyperShiftNodePool,
 ];
 
+/// What default topology spread constraints are made from; watched only where there are some.
+const NEEDED_FOR_DEFAULTS: &[Kind] =
+    &[Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
+
 /// The operator of one workload cluster.
 pub struct Operator {
     context: Arc<Context>,
@@ -96,7 +100,12 @@ impl Operator {
 
     /// Whether everything that decisions need has been seen.
     pub fn is_synced(&self) -> bool {
-        self.context.index.is_synced(NEEDED.iter().copied())
+        self.context.index.is_synced(self.needed())
+    }
+
+    fn needed(&self) -> impl Iterator<Item = Kind> {
+        let defaults = self.context.settings.scheduler_config.has_default_constraints();
+        NEEDED.iter().chain(NEEDED_FOR_DEFAULTS.iter().filter(move |_| defaults)).copied()
     }
 
     /// Watches from now on; reconciles once everything was seen and `leading` is true; ends all of it at `stop`, after the reconciles
@@ -126,8 +135,8 @@ impl Operator {
                 self.context.metrics.cluster_state_unsynced(started.elapsed());
                 if told.elapsed() > Duration::from_secs(10) {
                     told = tokio::time::Instant::now();
-                    let missing = NEEDED.iter().filter(|kind| !self.context.index.is_synced([**kind]));
-                    let missing: Vec<String> = missing.map(ToString::to_string).collect();
+                    let missing = self.needed().filter(|kind| !self.context.index.is_synced([*kind]));
+                    let missing: Vec<String> = missing.map(|kind| kind.to_string()).collect();
                     tracing::warn!(missing = missing.join(", "), "waiting for the first lists");
                 }
             }
@@ -179,6 +188,9 @@ impl Operator {
             Api::<ClusterAPINodeClass>::all(own.clone()),
             Config::default(),
         );
+        if self.context.settings.scheduler_config.has_default_constraints() {
+            self.watch_for_defaults(tasks);
+        }
 
         // Never more of the management cluster than the one Cluster's.
         let scope = &self.context.scope;
@@ -195,6 +207,16 @@ impl Operator {
         };
         self.watch_optional::<MachineDrainRule>(tasks, rules, self.context.capi());
         self.watch_hypershift(tasks);
+    }
+
+    /// What selects pods. `ReplicaSet`s are many, and nothing else needs them.
+    fn watch_for_defaults(&self, tasks: &mut Tasks) {
+        let own = &self.context.workload;
+        self.feed(tasks, Kind::Service, Api::<core::Service>::all(own.clone()), Config::default());
+        let controllers = Api::<core::ReplicationController>::all(own.clone());
+        self.feed(tasks, Kind::ReplicationController, controllers, Config::default());
+        self.feed(tasks, Kind::ReplicaSet, Api::<apps::ReplicaSet>::all(own.clone()), Config::default());
+        self.feed(tasks, Kind::StatefulSet, Api::<apps::StatefulSet>::all(own.clone()), Config::default());
     }
 
     /// HyperShift's NodePools, where we may look at them.

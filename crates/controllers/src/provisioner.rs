@@ -143,6 +143,7 @@ fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String
         facts: context.facts.all(),
         nominations,
         marked: BTreeSet::new(),
+        scheduler_config: context.settings.scheduler_config.clone(),
     }
 }
 

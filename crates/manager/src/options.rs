@@ -14,11 +14,12 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 use karpenter_capi_access::{Place, Wording};
+use karpenter_capi_controllers::SchedulerConfig;
 
 use crate::election::Timing;
 
 pub(crate) use values::{FeatureGates, LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
-use values::{duration, object_name};
+use values::{duration, object_name, scheduler_config};
 
 /// How messages call what says where the workload cluster is.
 pub(crate) const WORKLOAD: Wording =
@@ -181,6 +182,11 @@ pub(crate) struct BehaviourOptions {
         allow_negative_numbers = true
     )]
     pub(crate) cpu_requests: i32,
+    /// What kube-scheduler's configuration gives to pods that say nothing: a file with podTopologySpread.defaultConstraints, or its
+    /// text
+    #[arg(long, env = "SCHEDULER_CONFIG", value_name = "FILE", default_value = "", hide_default_value = true,
+          value_parser = scheduler_config)]
+    pub(crate) scheduler_config: SchedulerConfig,
     /// Optional features, Name=true or Name=false, separated by commas
     #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = values::DEFAULT_GATES)]
     pub(crate) feature_gates: FeatureGates,
@@ -211,15 +217,6 @@ pub(crate) struct CompatibilityOptions {
     #[arg(long, env = "IGNORE_DRA_REQUESTS", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1,
           require_equals = true, default_value = "true", default_missing_value = "true")]
     pub(crate) ignore_dra_requests: bool,
-    /// Default topology spread constraints; refused unless it is empty, since leaving it out would place pods differently
-    #[arg(
-        long,
-        env = "SCHEDULER_CONFIG",
-        value_name = "YAML",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) scheduler_config: String,
 }
 
 impl ClusterOptions {
@@ -315,11 +312,6 @@ impl Options {
         }
         if let Some(message) = self.election.contradiction().or_else(|| self.clusters.contradiction()) {
             return Some(message);
-        }
-        if !self.compatibility.scheduler_config.trim().is_empty() {
-            return Some(
-                "--scheduler-config (SCHEDULER_CONFIG) isn't supported: remove it, and put topologySpreadConstraints on the pods".into(),
-            );
         }
         None
     }

@@ -271,6 +271,7 @@ fn settings(options: &Options) -> Settings {
             MinValues::Strict => MinValuesPolicy::Strict,
             MinValues::BestEffort => MinValuesPolicy::BestEffort,
         },
+        scheduler_config: behaviour.scheduler_config.clone(),
         cpu_requests_millicores: options.cpu_requests_millicores(),
     }
 }

@@ -6,7 +6,7 @@ use super::Errors;
 const LABEL_VALUE_MAX: usize = 63;
 
 /// What is wrong with the key of a label or taint; `None` if nothing.
-pub(super) fn qualified_name_problem(key: &str) -> Option<String> {
+pub fn qualified_name_problem(key: &str) -> Option<String> {
     let (domain, name) = match key.split_once('/') {
         Some((domain, name)) => (Some(domain), name),
         None => (None, key),

@@ -11,6 +11,7 @@ use karpenter_capi_cluster::files::Loaded;
 use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_cluster::object::Object;
+use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
 use karpenter_capi_cluster::snapshot::Snapshot;
 use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::name::NamespacedName;
@@ -27,6 +28,7 @@ pub(super) struct Request {
     pub(super) passes: u32,
     pub(super) scope: Scope,
     pub(super) options: Options,
+    pub(super) scheduler_config: SchedulerConfig,
     /// Check each plan.
     pub(super) audit: bool,
 }
@@ -41,6 +43,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request, decide: impl Fn(&Input
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
+        scheduler_config: request.scheduler_config.clone(),
     };
     let index: Index = loaded.objects.into_iter().collect();
     let mut run = Run { audit: request.audit.then(Vec::new), ..Run::default() };

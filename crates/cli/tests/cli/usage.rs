@@ -28,6 +28,27 @@ fn a_bad_document_is_named_and_nothing_is_simulated() {
 }
 
 #[test]
+fn a_scheduler_configuration_that_can_not_be_used_is_named_with_its_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scheduler.yaml");
+    let constraint =
+        "{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway}";
+    let with = |text: String| {
+        fs::write(&path, text).unwrap();
+        simulate(&(small() + &pod("a", "", "cpu: 1")), &["--scheduler-config", path.to_str().unwrap()])
+    };
+    let right = with(format!("podTopologySpread: {{defaultConstraints: [{constraint}]}}"));
+    assert_eq!((right.code, right.stderr.as_str()), (0, ""));
+    let twice = with(format!("podTopologySpread: {{defaultConstraints: [{constraint}, {constraint}]}}"));
+    assert_eq!((twice.code, twice.stdout.as_str()), (2, ""));
+    assert!(twice.stderr.starts_with("error: --scheduler-config: "), "{}", twice.stderr);
+    assert!(twice.stderr.contains("defaultConstraints[1]: topology.kubernetes.io/zone"), "{}", twice.stderr);
+    let missing = simulate(&small(), &["--scheduler-config", "/no/such/file"]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("/no/such/file: the file can't be read"), "{}", missing.stderr);
+}
+
+#[test]
 fn files_and_folders_are_read_and_missing_ones_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

@@ -128,7 +128,8 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
             | "PersistentVolumeClaim"
             | "Namespace"
             | "LimitRange"
-            | "Service",
+            | "Service"
+            | "ReplicationController",
         )
         | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
         | ("storage.k8s.io", "StorageClass" | "CSINode" | "VolumeAttachment")
@@ -156,7 +157,10 @@ fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadErro
 
 /// Name and namespace as the API server has them, and quantities as text.
 fn complete(value: &mut Value, group: &str, kind: &str) -> Result<(), ReadError> {
-    quantities_as_text(value);
+    // A driver's `allocatable` is a count of volumes.
+    if kind != "CSINode" {
+        quantities_as_text(value);
+    }
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else {
         return Err(fault(&["metadata"], "metadata is missing; write at least metadata: {name: …}"));
     };
@@ -202,6 +206,7 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
         ("", "PersistentVolumeClaim") => typed::<core::v1::PersistentVolumeClaim>(value)?.into(),
         ("", "Namespace") => typed::<core::v1::Namespace>(value)?.into(),
         ("", "LimitRange") => typed::<core::v1::LimitRange>(value)?.into(),
+        ("", "ReplicationController") => typed::<core::v1::ReplicationController>(value)?.into(),
         ("", "Service") => typed::<core::v1::Service>(value)?.into(),
         ("apps", "DaemonSet") => typed::<apps::v1::DaemonSet>(value)?.into(),
         ("apps", "Deployment") => typed::<apps::v1::Deployment>(value)?.into(),

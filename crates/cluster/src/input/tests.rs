@@ -1,6 +1,7 @@
 mod nodes;
 mod pods;
 mod pools;
+mod spread;
 
 use super::*;
 use crate::files::{Source, load};
@@ -22,6 +23,7 @@ fn options(origin: Origin) -> InputOptions {
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
+        scheduler_config: SchedulerConfig::default(),
     }
 }
 

@@ -14,10 +14,16 @@ use std::sync::Arc;
 /// Marks the class of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// Facts about the claims of these pods, and every node's attach limits.
+/// Facts about the claims of these pods, and every node's attach limits; with the claims that are mounted on such nodes, since each
+/// takes one of the places.
 pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
+    let attach_limits = attach_limits(snapshot);
+    let attached = snapshot.pods.values().filter(|record| {
+        let node = record.model.node_name.as_ref();
+        !record.model.is_terminal() && node.is_some_and(|node| attach_limits.contains_key(node))
+    });
     let mut claims = BTreeMap::new();
-    for record in pods {
+    for record in pods.iter().chain(attached) {
         for name in &record.model.volume_claims {
             if !claims.contains_key(name) {
                 let ephemeral = ephemeral(record, name);
@@ -25,7 +31,7 @@ pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
             }
         }
     }
-    Volumes { claims, attach_limits: attach_limits(snapshot) }
+    Volumes { claims, attach_limits }
 }
 
 /// What the claim of an ephemeral volume will ask for; it is made only when the pod is there.

@@ -77,10 +77,25 @@ fn a_malformed_gate_is_refused() {
 }
 
 #[test]
-fn a_scheduler_configuration_is_refused_and_not_ignored() {
-    let error = read(&["--scheduler-config={podTopologySpread: {}}"]).unwrap_err();
-    assert!(error.contains("--scheduler-config"), "{error}");
-    assert!(read(&["--scheduler-config="]).is_ok());
+fn a_scheduler_configuration_is_a_file_or_its_text_and_read_at_once() {
+    const TEXT: &str = "podTopologySpread: {defaultConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: ScheduleAnyway}]}";
+    let constraints = |value: &str| {
+        read(&[&format!("--scheduler-config={value}")])
+            .map(|options| options.behaviour.scheduler_config.has_default_constraints())
+    };
+    assert_eq!(constraints(""), Ok(false));
+    assert_eq!(constraints(TEXT), Ok(true));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), TEXT).unwrap();
+    assert_eq!(constraints(file.path().to_str().unwrap()), Ok(true));
+    for (wrong, words) in [
+        ("/no/such/file", "the file can't be read"),
+        ("{podTopologySpread: {defaultConstraint: []}}", "defaultConstraint"),
+        (&TEXT.replace("maxSkew: 1", "maxSkew: 0"), "defaultConstraints[0].maxSkew: 0 is below 1"),
+    ] {
+        let error = constraints(wrong).unwrap_err();
+        assert!(error.contains("--scheduler-config") && error.contains(words), "{error}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use karpenter_capi_api::duration::parse_go;
+use karpenter_capi_controllers::SchedulerConfig;
 
 /// `--log-level`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -155,6 +156,17 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let length = parse_go(text).map_err(|error| error.to_string())?;
     Duration::try_from(length)
         .map_err(|_| format!("{text:?} is negative; a duration such as \"10s\" is right"))
+}
+
+/// `--scheduler-config`: a file, read now, or the text of one, which a path could hardly be taken for.
+pub(super) fn scheduler_config(value: &str) -> Result<SchedulerConfig, String> {
+    let is_text = value.trim().is_empty() || value.contains("podTopologySpread");
+    let text = if is_text {
+        value.to_owned()
+    } else {
+        std::fs::read_to_string(value).map_err(|error| format!("the file can't be read: {error}"))?
+    };
+    SchedulerConfig::parse(&text).map_err(|error| error.to_string())
 }
 
 /// A name that an object of Kubernetes may have.

@@ -16,6 +16,7 @@ fn request(audit: bool) -> Request {
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: 1,
         },
+        scheduler_config: SchedulerConfig::default(),
         audit,
     }
 }
