@@ -113,6 +113,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         namespaces: pods.namespaces,
         volumes,
         well_known_labels,
+        reservation_id_label: String::new(),
         nominations: options.nominations.clone(),
     };
     ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
