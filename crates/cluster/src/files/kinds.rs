@@ -156,7 +156,10 @@ fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadErro
 
 /// Name and namespace as the API server has them, and quantities as text.
 fn complete(value: &mut Value, group: &str, kind: &str) -> Result<(), ReadError> {
-    quantities_as_text(value);
+    // What a CSINode calls allocatable is a number of attachments.
+    if kind != "CSINode" {
+        quantities_as_text(value);
+    }
     let Some(Value::Object(metadata)) = value.get_mut("metadata") else {
         return Err(fault(&["metadata"], "metadata is missing; write at least metadata: {name: …}"));
     };
