@@ -115,7 +115,6 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         namespaces: pods.namespaces,
         volumes,
         well_known_labels,
-        reservation_id_label: String::new(),
         nominations: options.nominations.clone(),
         // Cluster API has no reservations: no MachineDeployment's annotations name one.
         reservation_id_label: String::new(),

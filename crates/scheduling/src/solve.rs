@@ -49,7 +49,8 @@ pub(crate) use demand::alternatives;
 /// * Headroom is held for the cheapest type of each claim. A pod may join only if the type that is the cheapest then has
 ///   room; the hold moves along, and what it leaves is free for others in the same solve.
 /// * A NodePool's limits are charged when a claim opens, with the most of each resource that any of its types has, so that
-///   they hold whatever the claim becomes; `limits.nodes` is charged with one.
+///   they hold whatever the claim becomes; `limits.nodes` is charged with one. When pods are left, the claims are charged anew with what
+///   their pods have left of them.
 /// * A label that an instance type doesn't define is one that its nodes lack, unless the NodePool's template sets it, or its
 ///   requirements name a key that no instance type of the pool defines: then the operator writes it.
 /// * Real machines that turned out smaller than promised lower what their MachineDeployment is expected to give.
@@ -100,7 +101,15 @@ impl World<'_> {
     }
 
     /// Places what can be placed and returns the rest, in order, and whether every one of them was tried.
-    fn place_all(&mut self, mut queue: VecDeque<usize>, go_on: &dyn Fn() -> bool) -> (Vec<usize>, bool) {
+    fn place_all(&mut self, queue: VecDeque<usize>, go_on: &dyn Fn() -> bool) -> (Vec<usize>, bool) {
+        let mut left = self.place_round(queue, go_on);
+        while left.1 && !left.0.is_empty() && self.recharge() {
+            left = self.place_round(left.0.into(), go_on);
+        }
+        left
+    }
+
+    fn place_round(&mut self, mut queue: VecDeque<usize>, go_on: &dyn Fn() -> bool) -> (Vec<usize>, bool) {
         // For each shape how much had been placed when it last found nothing: the next pod of it needn't try until there is more.
         let mut failed: Vec<Option<usize>> = vec![None; self.shapes.len()];
         let (mut placed, mut without_progress) = (0, 0);

@@ -113,17 +113,11 @@ pub(super) fn planned(
     options: &Options,
     reservation: (&str, &dyn Fn(usize) -> String),
 ) -> PlannedNodeClaim {
-    let mut slots = claim.slots.clone();
     let mut requirements = state.requirements.clone();
-    if slots.intersects(&template.reserved) {
-        slots.keep(&template.reserved);
-        pin_reserved(&mut requirements, template, &slots, reservation);
+    let kept = kept(claim, state, template, options);
+    if kept.iter().any(|slot| template.reserved.contains(*slot)) {
+        pin_reserved(&mut requirements, template, &claim.slots, reservation);
     }
-    let best = template.best_of_each(&slots);
-    let all: Vec<&InstanceType> = best.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
-    let kept = min_values::select(&all, &requirements, options.max_instance_types)
-        .unwrap_or_else(|_| (0..all.len().min(options.max_instance_types.max(1))).collect());
-    let kept: Vec<usize> = kept.into_iter().map(|index| best[index]).collect();
     let daemons = kept.iter().map(|slot| template.candidate(*slot).daemons.clone());
     let daemon_requests = daemons.reduce(|a, b| a.min(&b)).unwrap_or_default();
     requirements.retain_keys(|key| restricted(key).is_none());
@@ -141,6 +135,19 @@ pub(super) fn planned(
         options: kept.into_iter().map(|slot| option(template, slot)).collect(),
         min_values_relaxed: claim.relaxed,
     }
+}
+
+/// The best slot of each type that the claim will list, the best first: reserved ones alone where it has some.
+pub(super) fn kept(claim: &Claim<'_>, state: &State, template: &Template<'_>, options: &Options) -> Vec<usize> {
+    let mut slots = claim.slots.clone();
+    if slots.intersects(&template.reserved) {
+        slots.keep(&template.reserved);
+    }
+    let best = template.best_of_each(&slots);
+    let all: Vec<&InstanceType> = best.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+    let cap = options.max_instance_types.max(1);
+    let kept = min_values::select(&all, &state.requirements, cap).unwrap_or_else(|_| (0..all.len().min(cap)).collect());
+    kept.into_iter().map(|index| best[index]).collect()
 }
 
 /// What holds places in reservations is launched there and nowhere else.

@@ -80,8 +80,6 @@ fn words(wish: &PreferredTerm<PodAffinityTerm>) -> String {
 
 /// One of the OR-ed alternatives of what a node must be.
 pub(super) struct Alternative {
-    /// Everything, the host name included.
-    pub(super) requirements: Requirements,
     /// All but the host name.
     pub(super) wanted: WantedId,
     /// On the host name.
@@ -96,9 +94,9 @@ impl Alternative {
             restricted(requirement.key()).is_some() && !is_met_by_any_host_name(requirement)
         });
         let (refused, hostname) = (refused.cloned(), requirements.get(HOSTNAME).cloned());
-        let mut without = requirements.clone();
+        let mut without = requirements;
         without.retain_keys(|key| key != HOSTNAME);
-        Self { wanted: states.number(&without), requirements, hostname, refused }
+        Self { wanted: states.number(&without), hostname, refused }
     }
 
     /// What a new node must meet, or the requirement that none can.

@@ -41,6 +41,19 @@ impl Limits {
         self.used.iter_mut().zip(most).for_each(|(used, most)| *used = used.saturating_add(most));
     }
 
+    /// Whether anything is limited.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Charges anew what each claim may still become; whether less is in use than was thought.
+    pub(super) fn recharge(&mut self, pool: &NodePool, claims: impl Iterator<Item = Bits>) -> bool {
+        let before = std::mem::take(&mut self.used);
+        self.used = self.names.iter().map(|name| pool.usage.get(name)).collect();
+        claims.for_each(|slots| self.charge(&slots));
+        self.used.iter().zip(&before).any(|(now, before)| now < before)
+    }
+
     /// In use now, of what is limited.
     pub(super) fn used(&self) -> Resources {
         let pairs = self.names.iter().zip(&self.used);

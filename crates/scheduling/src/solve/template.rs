@@ -247,6 +247,13 @@ impl<'a> Template<'a> {
         self.candidates[candidate].offerings[offering].offering
     }
 
+    /// All slots of the types of these.
+    pub(super) fn of_types(&self, some: &[usize]) -> Bits {
+        let wanted = Bits::of(self.candidates.len(), some.iter().map(|slot| self.slots[*slot].candidate));
+        let all = self.slots.iter().enumerate().filter(|(_, slot)| wanted.contains(slot.candidate));
+        Bits::of(self.slots.len(), all.map(|(index, _)| index))
+    }
+
     /// The first slot of each type among the slots: the best first.
     pub(super) fn best_of_each(&self, slots: &Bits) -> Vec<usize> {
         let mut seen = Bits::empty(self.candidates.len());
@@ -367,11 +374,6 @@ impl<'a> Candidate<'a> {
             .collect();
         let headroom = headroom.register(of_type);
         Self { of_type, taints, daemons, daemon_ports, offerings, headroom, seen_smaller }
-    }
-
-    /// The offering at an index that [`Template::assess`] gave.
-    pub(super) fn offering(&self, index: usize) -> Option<&'a Offering> {
-        self.offerings.get(index).map(|choice| choice.offering)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::amounts::Axes;
 use super::bits::Bits;
-use super::claim::{Claim, Rooms, Turn, planned};
+use super::claim::{Claim, Rooms, Turn, kept, planned};
 use super::daemons::Daemons;
 use super::demand::Alternative;
 use super::domains::Domains;
@@ -353,6 +353,26 @@ impl<'a> World<'a> {
         }
         let placements = Existing::placements(self.nodes);
         Plan { node_claims, placements, pending, warnings: self.warnings.into_sorted() }
+    }
+
+    /// Cuts the claims down to what they will list and charges the limits of their NodePools with that; whether there is room again.
+    /// When a claim is opened it isn't known yet what more pods will leave of it, and the most that it can be is charged.
+    pub(super) fn recharge(&mut self) -> bool {
+        let mut room = false;
+        for (number, template) in self.templates.iter_mut().enumerate() {
+            if template.limits.is_empty() {
+                continue;
+            }
+            let own = self.claims.iter_mut().filter(|claim| self.states.get(claim.state).template == number);
+            let cut = own.map(|claim| {
+                let kept = kept(claim, self.states.get(claim.state), template, &self.input.options);
+                claim.slots.keep(&template.of_types(&kept));
+                claim.slots.clone()
+            });
+            let cut: Vec<Bits> = cut.collect();
+            room |= template.limits.recharge(template.pool, cut.into_iter());
+        }
+        room
     }
 
     /// Opens a claim with its first pod.
