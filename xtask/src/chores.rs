@@ -11,8 +11,17 @@ use crate::command::{
 };
 use crate::workspace::{Profile, Workspace};
 
+/// The program that judges plans.
+const CONFORMANCE: &str = "karpenter-capi-conformance";
 /// The program of `bench/`.
 const BENCH: &str = "karpenter-capi-bench";
+
+#[derive(Args)]
+pub(crate) struct Vectors {
+    /// Handed over as they are: a folder of `x.in.json` and `x.out.json`, and options; `--help` lists what there is.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    arguments: Vec<String>,
+}
 
 #[derive(Args)]
 pub(crate) struct EndToEnd {
@@ -77,6 +86,16 @@ pub(crate) fn clippy(workspace: &Workspace) -> Command {
 
 pub(crate) fn lint(workspace: &Workspace) -> Result<ExitCode> {
     become_program(clippy(workspace))
+}
+
+pub(crate) fn vectors(workspace: &Workspace, options: &Vectors) -> Result<ExitCode> {
+    let mut build = cargo(workspace, ["build"]);
+    build.args(SELECTION).args(["--bin", CONFORMANCE]);
+    prepare(build)?;
+    let mut judge = Command::new(workspace.binary(Profile::Dev, CONFORMANCE));
+    // Started where the person is, whose folder may be named from there.
+    judge.args(&options.arguments);
+    become_program(judge)
 }
 
 pub(crate) fn end_to_end(workspace: &Workspace, options: &EndToEnd) -> Result<ExitCode> {

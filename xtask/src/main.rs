@@ -38,6 +38,8 @@ enum Chore {
     Fmt,
     /// Run clippy on the whole workspace, warnings being errors.
     Lint,
+    /// Solve every document of a folder and compare with upstream's recorded answers.
+    Vectors(chores::Vectors),
     /// Run the end-to-end suite, or the tests whose names contain FILTER.
     E2e(chores::EndToEnd),
     /// Control plane, operator, sample pools and pods with a live table, until Ctrl-C.
@@ -65,6 +67,7 @@ fn run(chore: &Chore) -> Result<ExitCode> {
         Chore::Crds => chores::crds(&workspace),
         Chore::Fmt => chores::fmt(&workspace),
         Chore::Lint => chores::lint(&workspace),
+        Chore::Vectors(options) => chores::vectors(&workspace, options),
         Chore::E2e(options) => chores::end_to_end(&workspace, options),
         Chore::Demo(options) => chores::demo(&workspace, options),
         Chore::Bench(options) => chores::bench(&workspace, options),

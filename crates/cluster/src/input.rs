@@ -19,6 +19,8 @@ use karpenter_capi_scheduling::plan::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use deployments::{Owned, Scope, offer, offer_of};
+pub use pods::namespaces;
+pub use volumes::volumes;
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +106,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
     let mut well_known_labels: BTreeSet<String> =
         labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
     well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
-    let volumes = volumes::read(snapshot, &pods.wanting);
+    let volumes = volumes(snapshot, &pods.wanting, pods.bound.values().flatten());
     let defaults = spread::Defaults::new(snapshot, &options.scheduler_config);
     let input = Input {
         now: options.now,
@@ -119,6 +121,8 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         volumes,
         well_known_labels,
         nominations: options.nominations.clone(),
+        // Cluster API has no reservations: no MachineDeployment's annotations name one.
+        reservation_id_label: String::new(),
     };
     ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
 }

@@ -73,7 +73,7 @@ pub struct Pod {
 }
 
 /// A term with its weight (1 to 100).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PreferredTerm<T> {
     /// The higher, the more wanted.
     pub weight: i32,
@@ -110,7 +110,7 @@ pub enum PodPhase {
 }
 
 /// A topology spread constraint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopologySpreadConstraint {
     /// Node label key.
     pub topology_key: String,
@@ -142,7 +142,7 @@ pub struct PodAffinityTerm {
 }
 
 /// A host port in use.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
     /// Empty, `0.0.0.0` and `::` are wildcards.
     pub ip: String,
@@ -150,6 +150,16 @@ pub struct HostPort {
     pub port: i32,
     /// TCP, UDP or SCTP.
     pub protocol: String,
+}
+
+impl HostPort {
+    /// Whether two pods of one node can't have both.
+    pub fn conflicts(&self, other: &Self) -> bool {
+        let everywhere = |ip: &str| matches!(ip, "" | "0.0.0.0" | "::");
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || everywhere(&self.ip) || everywhere(&other.ip))
+    }
 }
 
 impl Pod {

@@ -34,6 +34,9 @@ pub struct Input {
     /// Label keys that are decided by the instance type and not by a NodePool, besides the built-in well-known ones and those
     /// that some instance type defines. Usually empty.
     pub well_known_labels: BTreeSet<String>,
+    /// The label by which reserved offerings name their reservation. Empty where the cloud has none: then no offering is
+    /// known to share a reservation with another.
+    pub reservation_id_label: String,
 }
 
 /// Policies; there is no default, so that every caller says what it means.

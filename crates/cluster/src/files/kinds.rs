@@ -157,7 +157,7 @@ fn other(value: &Value, kind: &str, api_version: &str) -> Result<Typed, ReadErro
 
 /// Name and namespace as the API server has them, and quantities as text.
 fn complete(value: &mut Value, group: &str, kind: &str) -> Result<(), ReadError> {
-    // A driver's `allocatable` is a count of volumes.
+    // What a CSINode calls allocatable is a number of attachments.
     if kind != "CSINode" {
         quantities_as_text(value);
     }

@@ -36,9 +36,8 @@ pub(super) fn read(
     let budgets = Budgets::read(snapshot);
     let needs_mark = options.origin == Origin::Cluster;
     let mut found = Pods::default();
-    for (name, record) in snapshot.pods.iter() {
+    for record in snapshot.pods.values() {
         let pod = &record.model;
-        found.namespaces.entry(name.namespace.clone()).or_default();
         if let Some(node) = &pod.node_name {
             if !pod.is_terminal() {
                 found.bound.entry(node.clone()).or_default().push(Arc::clone(pod));
@@ -52,11 +51,21 @@ pub(super) fn read(
             warn_of_waiting(pod, warnings);
         }
     }
+    found.namespaces = namespaces(snapshot, snapshot.pods.keys().map(|name| name.namespace.as_str()));
+    found
+}
+
+/// Labels of the namespaces that are in the picture and of those that pods are in, whose objects a file may lack.
+pub fn namespaces<'n>(
+    snapshot: &Snapshot,
+    of_pods: impl IntoIterator<Item = &'n str>,
+) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut found: BTreeMap<String, BTreeMap<String, String>> =
+        of_pods.into_iter().map(|name| (name.to_owned(), BTreeMap::new())).collect();
     for (name, namespace) in snapshot.namespaces.iter() {
-        let labels = namespace.metadata.labels.clone().unwrap_or_default();
-        found.namespaces.insert(name.name.clone(), labels);
+        found.insert(name.name.clone(), namespace.metadata.labels.clone().unwrap_or_default());
     }
-    for (name, labels) in &mut found.namespaces {
+    for (name, labels) in &mut found {
         labels.entry(NAMESPACE_NAME.to_owned()).or_insert_with(|| name.clone());
     }
     found

@@ -1,10 +1,13 @@
 //! Facts about the volumes that pods want to mount.
 
+mod drivers;
+
 use crate::object::PodRecord;
 use crate::snapshot::{Snapshot, cluster_key};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use karpenter_capi_api::names::labels;
 use karpenter_capi_model::name::NamespacedName;
+use karpenter_capi_model::pod::Pod;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_scheduling::input::{VolumeClaim, Volumes};
@@ -14,16 +17,14 @@ use std::sync::Arc;
 /// Marks the class of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// Facts about the claims of these pods, and every node's attach limits; with the claims that are mounted on such nodes, since each
-/// takes one of the places.
-pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
-    let attach_limits = attach_limits(snapshot);
-    let attached = snapshot.pods.values().filter(|record| {
-        let node = record.model.node_name.as_ref();
-        !record.model.is_terminal() && node.is_some_and(|node| attach_limits.contains_key(node))
-    });
+/// Facts about the claims of pods that want a place and of pods that hold one, and every node's attach limits.
+pub fn volumes<'p>(
+    snapshot: &Snapshot,
+    wanting: &[Arc<PodRecord>],
+    holding: impl IntoIterator<Item = &'p Arc<Pod>>,
+) -> Volumes {
     let mut claims = BTreeMap::new();
-    for record in pods.iter().chain(attached) {
+    for record in wanting {
         for name in &record.model.volume_claims {
             if !claims.contains_key(name) {
                 let ephemeral = ephemeral(record, name);
@@ -31,7 +32,31 @@ pub(super) fn read(snapshot: &Snapshot, pods: &[Arc<PodRecord>]) -> Volumes {
             }
         }
     }
-    Volumes { claims, attach_limits }
+    for name in holding.into_iter().flat_map(|pod| &pod.volume_claims) {
+        if !claims.contains_key(name) {
+            claims.insert(name.clone(), mounted(snapshot, name));
+        }
+    }
+    Volumes { claims, attach_limits: attach_limits(snapshot) }
+}
+
+/// A claim that only pods in their places use: it takes one of their node's attachments, whatever else is wrong with it.
+fn mounted(snapshot: &Snapshot, name: &NamespacedName) -> VolumeClaim {
+    let spec = snapshot.persistent_volume_claims.get(name).and_then(|claim| claim.spec.as_ref());
+    let volume = spec
+        .and_then(|spec| spec.volume_name.as_deref())
+        .and_then(|volume| snapshot.persistent_volumes.get(&cluster_key(volume)));
+    let class = spec.and_then(|spec| spec.storage_class_name.as_deref());
+    VolumeClaim::Usable {
+        alternatives: Vec::new(),
+        driver: volume
+            .and_then(|volume| drivers::of_volume(volume))
+            .or_else(|| driver_of_class(snapshot, class?)),
+    }
+}
+
+fn driver_of_class(snapshot: &Snapshot, class: &str) -> Option<String> {
+    drivers::of_class(snapshot.storage_classes.get(&cluster_key(class))?)
 }
 
 /// What the claim of an ephemeral volume will ask for; it is made only when the pod is there.
@@ -73,23 +98,31 @@ fn of_claim(
     let spec = claim.spec.as_ref();
     match spec.and_then(|spec| spec.volume_name.as_deref()).filter(|volume| !volume.is_empty()) {
         // A bound claim needs no StorageClass any more.
-        Some(volume) => bound(snapshot, name, volume),
+        Some(volume) => {
+            bound(snapshot, name, volume, spec.and_then(|spec| spec.storage_class_name.as_deref()))
+        }
         None => unbound(snapshot, name, spec.and_then(|spec| spec.storage_class_name.as_deref())),
     }
 }
 
-fn bound(snapshot: &Snapshot, name: &NamespacedName, volume: &str) -> Result<VolumeClaim, String> {
+fn bound(
+    snapshot: &Snapshot,
+    name: &NamespacedName,
+    volume: &str,
+    class: Option<&str>,
+) -> Result<VolumeClaim, String> {
     let Some(object) = snapshot.persistent_volumes.get(&cluster_key(volume)) else {
         return Err(format!("PersistentVolume {volume} of PersistentVolumeClaim {name} not found"));
     };
     if object.metadata.deletion_timestamp.is_some() {
         return Err(format!("PersistentVolume {volume} of PersistentVolumeClaim {name} is being deleted"));
     }
-    let driver = object.spec.as_ref().and_then(|spec| spec.csi.as_ref()).map(|csi| csi.driver.clone());
+    let driver = drivers::of_volume(object).or_else(|| driver_of_class(snapshot, class?));
     Ok(VolumeClaim::Usable { alternatives: places_of(object)?, driver })
 }
 
-/// The terms of a volume's node affinity. A local volume's host says nothing about a node that doesn't exist yet, so it is dropped.
+/// The terms of a volume's node affinity. A local volume's host says nothing about a node that doesn't exist yet, so it is dropped;
+/// where nothing else stood in the term, the volume may be anywhere.
 fn places_of(volume: &PersistentVolume) -> Result<Vec<Requirements>, String> {
     let Some(spec) = &volume.spec else {
         return Ok(Vec::new());
@@ -98,8 +131,14 @@ fn places_of(volume: &PersistentVolume) -> Result<Vec<Requirements>, String> {
     let required = spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
     let terms = required.map(|required| required.node_selector_terms.as_slice()).unwrap_or_default();
     let name = volume.metadata.name.as_deref().unwrap_or_default();
+    // A term without expressions selects no node, so it is no alternative.
     terms
         .iter()
+        .filter(|term| {
+            [&term.match_expressions, &term.match_fields]
+                .into_iter()
+                .any(|list| list.as_ref().is_some_and(|list| !list.is_empty()))
+        })
         .map(|term| {
             let mut place = Requirements::from_term(term).map_err(|problems| {
                 format!("PersistentVolume {name}: spec.nodeAffinity: {}", problems.join("; "))
@@ -139,8 +178,8 @@ fn unbound(snapshot: &Snapshot, name: &NamespacedName, class: Option<&str>) -> R
             .collect()
     };
     Ok(VolumeClaim::Usable {
-        alternatives: terms.iter().map(place).collect(),
-        driver: Some(object.provisioner.clone()).filter(|driver| !driver.is_empty()),
+        alternatives: terms.iter().map(place).filter(|place| !place.is_empty()).collect(),
+        driver: drivers::of_class(object),
     })
 }
 
@@ -175,3 +214,6 @@ fn attach_limits(snapshot: &Snapshot) -> BTreeMap<String, BTreeMap<String, i64>>
     }
     limits
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,7 @@ use karpenter_capi_model::instance_type::{InstanceType, Offering};
 use karpenter_capi_model::node_pool::NodePool;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::resources::Resources;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// How the key of the label ends that tells reservations apart; its domain is the provider's.
-const RESERVATION_ID: &str = "/reservation-id";
+use std::collections::BTreeMap;
 
 impl Auditor<'_> {
     /// Limits hold for what will be launched.
@@ -67,8 +64,9 @@ impl Auditor<'_> {
             let mut own: BTreeMap<String, i64> = BTreeMap::new();
             for option in &claim.options {
                 if let Some(places) = option.offering.reservation_capacity {
-                    let least =
-                        own.entry(reservation(&option.instance_type, &option.offering)).or_insert(places);
+                    let least = own
+                        .entry(self.reservation(&option.instance_type, &option.offering))
+                        .or_insert(places);
                     *least = places.min(*least);
                 }
             }
@@ -84,6 +82,15 @@ impl Auditor<'_> {
                     format!("is promised to {claims} claims, {places} places are left"),
                 );
             }
+        }
+    }
+
+    /// A reservation's identifier; where the offering has none, it is a reservation of its own.
+    fn reservation(&self, of_type: &InstanceType, offering: &Offering) -> String {
+        let named = offering.requirements.get(&self.input.reservation_id_label);
+        match named.and_then(Requirement::single_value) {
+            Some(id) => id.to_owned(),
+            None => format!("{} {}", of_type.name, offering.requirements),
         }
     }
 
@@ -122,14 +129,4 @@ impl Auditor<'_> {
 /// Who makes machines of the type.
 fn maker(of_type: &InstanceType) -> String {
     of_type.machine_deployment.as_ref().map_or_else(|| of_type.name.clone(), ToString::to_string)
-}
-
-/// A reservation's identifier; where the offering has none, it is a reservation of its own.
-fn reservation(of_type: &InstanceType, offering: &Offering) -> String {
-    let named = offering.requirements.iter().find(|own| own.key().ends_with(RESERVATION_ID));
-    let ids: BTreeSet<&str> = named.into_iter().flat_map(Requirement::values).collect();
-    match ids.first() {
-        Some(id) if ids.len() == 1 => (*id).to_owned(),
-        _ => format!("{} {}", of_type.name, offering.requirements),
-    }
 }

@@ -5,7 +5,7 @@ use super::template::{Keys, conflict};
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::node::Node;
 use karpenter_capi_model::node_pool::NodePool;
-use karpenter_capi_model::pod::Pod;
+use karpenter_capi_model::pod::{HostPort, Pod};
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::{Taint, untolerated};
@@ -20,7 +20,7 @@ impl<'a> Daemons<'a> {
         Self(pods.iter().map(|pod| (&**pod, alternatives(pod))).collect())
     }
 
-    /// What the DaemonSets will take of a machine of this type in this pool. Each is judged by itself against this one type,
+    /// What the DaemonSets will take of a machine of this type in this pool: resources and host ports. Each is judged by itself against this one type,
     /// so that the order of types and DaemonSets never matters.
     pub(super) fn on_type(
         &self,
@@ -28,8 +28,8 @@ impl<'a> Daemons<'a> {
         keys: &Keys,
         of_type: &InstanceType,
         taints: &[Taint],
-    ) -> Resources {
-        let mut sum = Resources::ZERO;
+    ) -> (Resources, Vec<&'a HostPort>) {
+        let (mut sum, mut ports) = (Resources::ZERO, Vec::new());
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(pool.taints.iter().chain(taints), &pod.tolerations, true).is_none()
                 && alternatives.iter().any(|wanted| {
@@ -38,24 +38,26 @@ impl<'a> Daemons<'a> {
                 });
             if runs {
                 sum.add(&pod.requests);
+                ports.extend(&pod.host_ports);
             }
         }
-        sum
+        (sum, ports)
     }
 
-    /// What the DaemonSets that don't run on the node yet will still take of it.
-    pub(super) fn missing_on(&self, node: &Node, bound: &[Arc<Pod>]) -> Resources {
+    /// What the DaemonSets that don't run on the node yet will still take of it: resources and host ports.
+    pub(super) fn missing_on(&self, node: &Node, bound: &[Arc<Pod>]) -> (Resources, Vec<&'a HostPort>) {
         let running: BTreeSet<(&str, &str)> =
             bound.iter().filter(|pod| pod.is_daemon()).map(|pod| identity(pod)).collect();
-        let mut sum = Resources::ZERO;
+        let (mut sum, mut ports) = (Resources::ZERO, Vec::new());
         for (pod, alternatives) in &self.0 {
             let runs = untolerated(&node.taints, &pod.tolerations, true).is_none()
                 && alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
             if runs && !running.contains(&identity(pod)) {
                 sum.add(&pod.requests);
+                ports.extend(&pod.host_ports);
             }
         }
-        sum
+        (sum, ports)
     }
 }
 

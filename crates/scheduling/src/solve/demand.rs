@@ -1,69 +1,125 @@
-//! What a pod asks for, and in which order its wishes are given up.
+//! What pods ask for, and in which order their wishes are given up.
 
+use super::states::{States, WantedId};
 use crate::input::PreferencePolicy;
 use karpenter_capi_model::label::{HOSTNAME, restricted};
-use karpenter_capi_model::pod::{Pod, PreferredTerm};
+use karpenter_capi_model::pod::{Pod, PodAffinityTerm, PreferredTerm, TopologySpreadConstraint};
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use std::cmp::{Ordering, Reverse};
 
-/// A pod and its levels of wishes.
-pub(super) struct Demand<'a> {
-    pub(super) pod: &'a Pod,
-    /// Tried in order until one finds a place. The last one is what the pod can't do without.
-    levels: Vec<Level>,
-}
-
 /// One set of wishes that hold together.
-pub(super) struct Level {
-    /// OR-ed: any of them will do. Sorted, so that the order in the manifest never matters. Empty: they contradict themselves.
-    pub(super) alternatives: Vec<Alternative>,
+pub(super) struct Wishes<'a> {
+    /// Wished node affinity: the heaviest that hasn't been given up.
+    pub(super) node: Option<&'a Requirements>,
+    /// Wished pod affinity.
+    pub(super) near: Vec<&'a PodAffinityTerm>,
+    /// Wished pod anti-affinity.
+    pub(super) away: Vec<&'a PodAffinityTerm>,
+    /// Spreads, required and wished.
+    pub(super) spread: Vec<&'a TopologySpreadConstraint>,
     /// `PreferNoSchedule` taints are borne.
     pub(super) prefer_too: bool,
     /// What has been given up to come here; empty at first.
     pub(super) given_up: Option<String>,
 }
 
-/// One of the OR-ed alternatives.
-pub(super) struct Alternative {
-    /// What an existing node's labels must meet.
-    pub(super) requirements: Requirements,
-    /// What a node that doesn't exist yet must meet, where that differs or can't be had.
-    on_new: OnNew,
+/// The wishes of a pod, from all of them to what it can't do without, in upstream's order: pod affinity, pod anti-affinity, node affinity,
+/// each the heaviest first; spreads; clean nodes (`prefers_last`: some taint is `PreferNoSchedule`).
+pub(super) fn relaxations(pod: &Pod, policy: PreferencePolicy, prefers_last: bool) -> Vec<Wishes<'_>> {
+    let respected = policy == PreferencePolicy::Respect;
+    let mut near = heaviest_first(&pod.preferred_pod_affinity, respected);
+    let mut away = heaviest_first(&pod.preferred_pod_anti_affinity, respected);
+    let mut node = heaviest_first(&pod.preferred_node_affinity, respected);
+    let mut spread: Vec<&TopologySpreadConstraint> =
+        pod.topology_spread.iter().filter(|constraint| constraint.required || respected).collect();
+    let mut all = Vec::new();
+    let mut given_up = None;
+    let terms = |wishes: &[&'_ PreferredTerm<PodAffinityTerm>]| wishes.len();
+    loop {
+        all.push(Wishes {
+            node: node.first().map(|wish| &wish.term),
+            near: near.iter().map(|wish| &wish.term).collect(),
+            away: away.iter().map(|wish| &wish.term).collect(),
+            spread: spread.clone(),
+            prefer_too: false,
+            given_up: given_up.take(),
+        });
+        let soft = spread.iter().position(|constraint| !constraint.required);
+        given_up = if terms(&near) > 0 {
+            Some(format!("preferred pod affinity over {}", words(near.remove(0))))
+        } else if terms(&away) > 0 {
+            Some(format!("preferred pod anti-affinity over {}", words(away.remove(0))))
+        } else if !node.is_empty() {
+            let wish = node.remove(0);
+            Some(format!("preferred node affinity {} (weight {})", wish.term, wish.weight))
+        } else if let Some(index) = soft {
+            let constraint = spread.swap_remove(index);
+            Some(format!("spread over {}", constraint.topology_key))
+        } else {
+            break;
+        };
+    }
+    if prefers_last && let Some(last) = all.last() {
+        let given_up = Some("avoiding PreferNoSchedule taints".to_owned());
+        let spread = last.spread.clone();
+        all.push(Wishes {
+            node: None,
+            near: Vec::new(),
+            away: Vec::new(),
+            spread,
+            prefer_too: true,
+            given_up,
+        });
+    }
+    all
 }
 
-enum OnNew {
-    Same,
-    /// Without the host name, which nothing can be known of.
-    Without(Requirements),
-    /// The requirement on a key that only a controller sets.
-    Refused(Requirement),
+fn heaviest_first<T: Ord>(wishes: &[PreferredTerm<T>], respected: bool) -> Vec<&PreferredTerm<T>> {
+    let mut sorted: Vec<&PreferredTerm<T>> = wishes.iter().filter(|_| respected).collect();
+    sorted.sort_by(|a, b| Reverse(a.weight).cmp(&Reverse(b.weight)).then_with(|| a.term.cmp(&b.term)));
+    sorted
+}
+
+fn words(wish: &PreferredTerm<PodAffinityTerm>) -> String {
+    format!("{} (weight {})", wish.term.topology_key, wish.weight)
+}
+
+/// One of the OR-ed alternatives of what a node must be.
+pub(super) struct Alternative {
+    /// All but the host name.
+    pub(super) wanted: WantedId,
+    /// On the host name.
+    pub(super) hostname: Option<Requirement>,
+    /// A key that only a controller sets: no node that doesn't exist yet can be promised to meet it.
+    refused: Option<Requirement>,
 }
 
 impl Alternative {
-    fn new(requirements: Requirements) -> Self {
+    fn new(requirements: Requirements, states: &mut States) -> Self {
         let refused = requirements.iter().find(|requirement| {
             restricted(requirement.key()).is_some() && !is_met_by_any_host_name(requirement)
         });
-        let on_new = match refused {
-            Some(requirement) => OnNew::Refused(requirement.clone()),
-            None if requirements.contains_key(HOSTNAME) => {
-                let mut without = requirements.clone();
-                without.retain_keys(|key| key != HOSTNAME);
-                OnNew::Without(without)
-            }
-            None => OnNew::Same,
-        };
-        Self { requirements, on_new }
+        let (refused, hostname) = (refused.cloned(), requirements.get(HOSTNAME).cloned());
+        let mut without = requirements;
+        without.retain_keys(|key| key != HOSTNAME);
+        Self { wanted: states.number(&without), hostname, refused }
     }
 
     /// What a new node must meet, or the requirement that none can.
-    pub(super) fn on_new(&self) -> Result<&Requirements, &Requirement> {
-        match &self.on_new {
-            OnNew::Same => Ok(&self.requirements),
-            OnNew::Without(without) => Ok(without),
-            OnNew::Refused(requirement) => Err(requirement),
+    pub(super) const fn on_new(&self) -> Result<WantedId, &Requirement> {
+        match &self.refused {
+            None => Ok(self.wanted),
+            Some(requirement) => Err(requirement),
         }
+    }
+
+    /// All of these that don't contradict themselves; sorted, without duplicates.
+    pub(super) fn all(all: impl Iterator<Item = Requirements>, states: &mut States) -> Vec<Self> {
+        let mut kept: Vec<Requirements> = all.filter(|one| one.contradiction().is_none()).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        kept.into_iter().map(|one| Self::new(one, states)).collect()
     }
 }
 
@@ -75,58 +131,12 @@ fn is_met_by_any_host_name(requirement: &Requirement) -> bool {
         && requirement.has("a-name-that-no-node-has-yet")
 }
 
-impl<'a> Demand<'a> {
-    /// `tolerates_last`: some taint is `PreferNoSchedule`, so that bearing it is worth a last try.
-    pub(super) fn new(pod: &'a Pod, policy: PreferencePolicy, tolerates_last: bool) -> Self {
-        let hard = alternatives(pod);
-        let mut levels = Vec::new();
-        if policy == PreferencePolicy::Respect {
-            let mut preferred: Vec<&PreferredTerm<Requirements>> =
-                pod.preferred_node_affinity.iter().collect();
-            preferred
-                .sort_by(|a, b| Reverse(a.weight).cmp(&Reverse(b.weight)).then_with(|| a.term.cmp(&b.term)));
-            for (index, wish) in preferred.iter().enumerate() {
-                let alternatives = consistent(hard.iter().map(|requirements| requirements.and(&wish.term)));
-                let given_up = index.checked_sub(1).and_then(|before| preferred.get(before));
-                levels.push(Level {
-                    alternatives,
-                    prefer_too: false,
-                    given_up: given_up.map(|wish| words(wish)),
-                });
-            }
-        }
-        let given_up = (!levels.is_empty()).then(|| "every preferred node affinity".to_owned());
-        levels.push(Level { alternatives: consistent(hard.iter().cloned()), prefer_too: false, given_up });
-        if tolerates_last {
-            let given_up = Some("avoiding PreferNoSchedule taints".to_owned());
-            levels.push(Level { alternatives: consistent(hard.into_iter()), prefer_too: true, given_up });
-        }
-        Self { pod, levels }
-    }
-
-    pub(super) fn levels(&self) -> &[Level] {
-        &self.levels
-    }
-}
-
-fn words(wish: &PreferredTerm<Requirements>) -> String {
-    format!("preferred node affinity {} (weight {})", wish.term, wish.weight)
-}
-
 /// The node selector with each of the required terms.
 pub(crate) fn alternatives(pod: &Pod) -> Vec<Requirements> {
     if pod.required_node_affinity.is_empty() {
         return vec![pod.node_selector.clone()];
     }
     pod.required_node_affinity.iter().map(|term| pod.node_selector.and(term)).collect()
-}
-
-/// Without those that contradict themselves; sorted, without duplicates.
-fn consistent(all: impl Iterator<Item = Requirements>) -> Vec<Alternative> {
-    let mut kept: Vec<Requirements> = all.filter(|one| one.contradiction().is_none()).collect();
-    kept.sort_unstable();
-    kept.dedup();
-    kept.into_iter().map(Alternative::new).collect()
 }
 
 /// The order in which pods are placed: CPU, then memory, larger first; then age, UID and name.

@@ -1,5 +1,7 @@
 //! How many machines each MachineDeployment may still add, shared by all NodePools and all claims of one solve.
 
+use super::bits::Bits;
+use super::template::Slot;
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::name::NamespacedName;
 use std::collections::BTreeMap;
@@ -39,6 +41,16 @@ impl<'a> Headroom<'a> {
     /// Whether a claim that holds `own` now could be launched on `index`.
     pub(super) fn allows(&self, index: usize, own: Option<usize>) -> bool {
         own == Some(index) || self.left.get(index).copied().flatten().is_none_or(|left| left > 0)
+    }
+
+    /// Takes the slots away on which such a claim couldn't be launched.
+    pub(super) fn keep_allowed(&self, slots: &mut Bits, all: &[Slot], own: Option<usize>) {
+        if self.left.iter().flatten().all(|left| *left > 0) {
+            return;
+        }
+        let refused: Vec<usize> =
+            slots.iter().filter(|slot| !self.allows(all[*slot].headroom, own)).collect();
+        refused.into_iter().for_each(|slot| slots.remove(slot));
     }
 
     /// Moves a claim's hold.

@@ -1,9 +1,14 @@
-//! Why a pod has no place: for each NodePool, and for each of its instance types, the first constraint that failed.
+//! Why a pod has no place: for each NodePool, and for each of its instance types, the first constraint that failed, and the smallest
+//! change that would have helped.
 
-use super::World;
-use super::demand::{Alternative, Demand, Level};
+mod topology;
+
+use super::demand::{Alternative, alternatives};
 use super::min_values;
+use super::place::{Errand, Prices};
+use super::states::StateId;
 use super::template::{Ask, Candidate, Refusal, Template};
+use super::world::World;
 use crate::plan::{PendingPod, PendingReason};
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::label::{NODEPOOL, restricted};
@@ -14,34 +19,59 @@ use karpenter_capi_model::requirement::{Operator, Requirement};
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::resources::{Resources, Shortfall, format_amount};
 use karpenter_capi_model::taint::untolerated;
+use std::collections::BTreeMap;
 
 /// A reason that concerns the pod alone.
 pub(super) fn of_the_pod(pod: &Pod, code: ReasonCode, message: String) -> PendingPod {
-    PendingPod { pod: pod.name.clone(), reasons: vec![reason(None, None, code, message)] }
+    PendingPod { pod: pod.name.clone(), reasons: vec![reason(None, None, Stopped::new(0, code, message))] }
 }
 
-/// Reasons against the state in which the solve ended.
-pub(super) fn explain(world: &World<'_>, demand: &Demand<'_>) -> PendingPod {
-    let Some(level) = demand.levels().last().filter(|level| !level.alternatives.is_empty()) else {
-        return of_the_pod(demand.pod, ReasonCode::Requirements, contradiction(demand.pod));
-    };
+/// The pass ended before the pod's turn came.
+pub(super) fn not_evaluated(pod: &Pod) -> PendingPod {
+    let message = "the pass ran out of time before it was looked at; the next one goes on".to_owned();
+    of_the_pod(pod, ReasonCode::NotEvaluated, message)
+}
+
+/// Reasons against the state in which the solve ended. Pods of one shape have the same.
+#[derive(Default)]
+pub(super) struct Explained(BTreeMap<usize, Vec<PendingReason>>);
+
+impl Explained {
+    pub(super) fn why(&mut self, world: &mut World<'_>, pod: usize) -> PendingPod {
+        let reasons = self.0.entry(world.shape_of[pod]).or_insert_with(|| explain(world, pod));
+        PendingPod { pod: world.pods[pod].name.clone(), reasons: reasons.clone() }
+    }
+}
+
+fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
+    let shape = world.shape_of[pod];
+    let level = world.shapes[shape].levels.len() - 1;
+    if world.shapes[shape].levels[level].alternatives.is_empty() {
+        let message = contradiction(world.pods[pod]);
+        return vec![reason(None, None, Stopped::new(0, ReasonCode::Requirements, message))];
+    }
+    let errand = Errand { pod, shape, level, prices: Prices::Any };
     let mut reasons = Vec::new();
     // Templates stand in the same order, and only for usable pools.
-    let mut templates = world.templates.iter();
-    for pool in &world.pools {
+    let mut templates = 0..;
+    for index in 0..world.pools.len() {
+        let pool = world.pools[index];
         if let Some(why) = &pool.not_ready {
-            reasons.push(reason(Some(pool), None, ReasonCode::NodePoolNotReady, why.clone()));
+            let stopped = Stopped::new(0, ReasonCode::NodePoolNotReady, why.clone());
+            reasons.push(reason(Some(pool), None, stopped));
         } else if pool.paused {
             let message = "provisioning is paused by an annotation on the NodePool".to_owned();
-            reasons.push(reason(Some(pool), None, ReasonCode::Paused, message));
+            let stopped = Stopped::new(0, ReasonCode::Paused, message);
+            reasons.push(reason(Some(pool), None, stopped.helped_by("take the annotation off".to_owned())));
         } else if let Some(template) = templates.next() {
-            Explanation { world, template, pod: demand.pod, level }.add_to(&mut reasons);
+            of_template(world, errand, template, &mut reasons);
         }
     }
     if reasons.is_empty() {
-        reasons.push(reason(None, None, ReasonCode::NodePoolNotReady, "there is no NodePool".to_owned()));
+        let stopped = Stopped::new(0, ReasonCode::NodePoolNotReady, "there is no NodePool".to_owned());
+        reasons.push(reason(None, None, stopped));
     }
-    PendingPod { pod: demand.pod.name.clone(), reasons }
+    reasons
 }
 
 fn contradiction(pod: &Pod) -> String {
@@ -50,151 +80,255 @@ fn contradiction(pod: &Pod) -> String {
     format!("the pod's own node selector and node affinity contradict each other on {key}")
 }
 
-fn reason(
-    pool: Option<&NodePool>,
-    of_type: Option<&InstanceType>,
-    code: ReasonCode,
-    message: String,
-) -> PendingReason {
+fn reason(pool: Option<&NodePool>, of_type: Option<&InstanceType>, stopped: Stopped) -> PendingReason {
     PendingReason {
         node_pool: pool.map(|pool| pool.name.clone()),
         machine_deployment: of_type.and_then(|of_type| of_type.machine_deployment.clone()),
         instance_type: of_type.map(|of_type| of_type.name.clone()),
-        code,
-        message,
-        remedy: None,
+        code: stopped.code,
+        message: stopped.message,
+        remedy: stopped.remedy,
     }
+}
+
+/// How far an attempt came, what stopped it there, and what would have helped.
+struct Stopped {
+    rank: u8,
+    code: ReasonCode,
+    message: String,
+    remedy: Option<String>,
+}
+
+impl Stopped {
+    const fn new(rank: u8, code: ReasonCode, message: String) -> Self {
+        Self { rank, code, message, remedy: None }
+    }
+
+    fn helped_by(self, remedy: String) -> Self {
+        Self { remedy: Some(remedy), ..self }
+    }
+}
+
+/// An alternative that a NodePool could serve, as far as the NodePool goes.
+struct Passing {
+    requirements: Requirements,
+    /// Slots of the states that topology allows.
+    targets: Vec<StateId>,
+}
+
+fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: &mut Vec<PendingReason>) {
+    let mut passing = Vec::new();
+    let mut furthest: Option<Stopped> = None;
+    for index in 0..world.shapes[errand.shape].levels[errand.level].alternatives.len() {
+        match pass(world, errand, template, index) {
+            Ok(passed) => passing.push(passed),
+            Err(stopped) => furthest = Some(further(furthest, stopped)),
+        }
+    }
+    let explanation = Explanation { world, template: &world.templates[template], errand };
+    let pool = Some(explanation.template.pool);
+    if passing.is_empty() {
+        reasons.extend(furthest.map(|stopped| reason(pool, None, stopped)));
+        return;
+    }
+    if explanation.template.candidates.is_empty() {
+        let message = "no MachineDeployment matches the NodePool".to_owned();
+        reasons.push(reason(pool, None, Stopped::new(0, ReasonCode::NoOffering, message)));
+    }
+    explanation.of_types(&passing, reasons);
+}
+
+/// Whether an alternative gets past the NodePool itself and past topology.
+fn pass(world: &mut World<'_>, errand: Errand, template: usize, index: usize) -> Result<Passing, Stopped> {
+    let explanation = Explanation { world, template: &world.templates[template], errand };
+    let alternatives = std::rc::Rc::clone(&explanation.level().alternatives);
+    let requirements = explanation.at_the_pool(&alternatives[index])?;
+    let Some(base) = world.bases[template] else { return Ok(Passing { requirements, targets: Vec::new() }) };
+    let joined = alternatives[index].on_new().ok();
+    let joined = joined.and_then(|one| world.states.with(&world.templates, &world.domains, base, one));
+    let Some(joined) = joined else { return Ok(Passing { requirements, targets: Vec::new() }) };
+    let targets = world.targets(joined, errand);
+    if !targets.is_empty() && world.new_host_will_do(errand) {
+        return Ok(Passing { requirements, targets });
+    }
+    Err(topology::stopped(world, errand, joined))
 }
 
 struct Explanation<'w, 'a> {
     world: &'w World<'a>,
     template: &'w Template<'a>,
-    pod: &'w Pod,
-    level: &'w Level,
+    errand: Errand,
 }
 
-/// How far an attempt came, and what stopped it there.
-type Stopped = (u8, ReasonCode, String);
-
 impl Explanation<'_, '_> {
-    fn add_to(&self, reasons: &mut Vec<PendingReason>) {
+    fn level(&self) -> &super::shape::Level {
+        &self.world.shapes[self.errand.shape].levels[self.errand.level]
+    }
+
+    fn pod(&self) -> &Pod {
+        self.world.pods[self.errand.pod]
+    }
+
+    fn of_types(&self, passing: &[Passing], reasons: &mut Vec<PendingReason>) {
         let pool = Some(self.template.pool);
-        let mut passing = Vec::new();
-        let mut furthest: Option<Stopped> = None;
-        for alternative in &self.level.alternatives {
-            match self.at_the_pool(alternative) {
-                Ok(requirements) => passing.push(requirements),
-                Err(stopped) => furthest = Some(further(furthest, stopped)),
-            }
-        }
-        if passing.is_empty() {
-            if let Some((_, code, message)) = furthest {
-                reasons.push(reason(pool, None, code, message));
-            }
-            return;
-        }
-        if self.template.candidates.is_empty() {
-            let message = "no MachineDeployment matches the NodePool".to_owned();
-            reasons.push(reason(pool, None, ReasonCode::NoOffering, message));
-        }
-        let mut sorted: Vec<&Candidate<'_>> = self.template.candidates.iter().collect();
-        sorted.sort_by(|a, b| a.of_type.name.cmp(&b.of_type.name));
+        let mut sorted: Vec<(usize, &Candidate<'_>)> = self.template.candidates.iter().enumerate().collect();
+        sorted.sort_by(|(_, a), (_, b)| a.of_type.name.cmp(&b.of_type.name));
         let mut some_serve = false;
-        for candidate in sorted {
-            let stopped = passing.iter().map(|requirements| self.at_the_type(candidate, requirements));
+        for (index, candidate) in sorted {
+            let stopped = passing.iter().map(|passed| self.at_the_type(index, candidate, passed));
             match stopped.reduce(|a, b| Some(further(Some(a?), b?))).flatten() {
-                Some((_, code, message)) => {
-                    reasons.push(reason(pool, Some(candidate.of_type), code, message));
-                }
+                Some(stopped) => reasons.push(reason(pool, Some(candidate.of_type), stopped)),
                 None => some_serve = true,
             }
         }
         if some_serve {
-            reasons.push(self.min_values(&passing));
+            reasons.push(reason(pool, None, self.min_values(passing)));
         }
     }
 
     /// What a new claim of the pool would require, or what stops the pod before any type is looked at.
     fn at_the_pool(&self, alternative: &Alternative) -> Result<Requirements, Stopped> {
         let pool = self.template.pool;
-        if let Some(taint) = untolerated(&pool.taints, &self.pod.tolerations, self.level.prefer_too) {
+        if let Some(taint) = untolerated(&pool.taints, &self.pod().tolerations, self.level().prefer_too) {
             let message = format!("NodePool {} has taint {taint}, which the pod doesn't tolerate", pool.name);
-            return Err((0, ReasonCode::Taints, message));
+            return Err(Stopped::new(0, ReasonCode::Taints, message).helped_by(format!("tolerate {taint}")));
         }
         let wanted = alternative.on_new().map_err(|wanted| {
             let why = restricted(wanted.key()).unwrap_or("can't be asked for");
-            (1, ReasonCode::Requirements, format!("{wanted} is wanted, but {} {why}", wanted.key()))
+            let message = format!("{wanted} is wanted, but {} {why}", wanted.key());
+            Stopped::new(1, ReasonCode::Requirements, message)
         })?;
+        let wanted = self.world.states.wanted(wanted);
         if let Some(conflict) = pool.requirements.first_conflict(wanted, self.template.keys.of_types()) {
             let message = if conflict.key() == NODEPOOL && conflict.operator() == Operator::DoesNotExist {
                 format!("excluded from Karpenter nodes by its own affinity ({conflict})")
             } else {
                 format!("NodePool {}: {}", pool.name, pool.requirements.incompatible(conflict))
             };
-            return Err((2, ReasonCode::Requirements, message));
+            let stopped = Stopped::new(2, self.whose(conflict), message);
+            return Err(match pool.requirements.get(conflict.key()) {
+                Some(offered) => stopped.helped_by(format!("ask for {offered}")),
+                None => stopped.helped_by(format!("give NodePool {} a requirement {conflict}", pool.name)),
+            });
         }
         if let Some(limit) = pool.node_limit.filter(|_| self.template.is_full()) {
-            let message = format!("limit nodes={limit} reached (in use {})", self.template.nodes);
-            return Err((3, ReasonCode::Limits, message));
+            let used = self.template.nodes;
+            let message = format!("limit nodes={limit} reached (in use {used})");
+            let remedy =
+                format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
+            return Err(Stopped::new(3, ReasonCode::Limits, message).helped_by(remedy));
         }
         Ok(pool.requirements.and(wanted))
     }
 
+    /// Whether the pod asks for it itself, or its volumes do.
+    fn whose(&self, wanted: &Requirement) -> ReasonCode {
+        let own = alternatives(self.pod());
+        let asked = own.iter().any(|one| one.contains_key(wanted.key()));
+        if asked || self.pod().volume_claims.is_empty() {
+            ReasonCode::Requirements
+        } else {
+            ReasonCode::Volumes
+        }
+    }
+
     /// What stops the pod at a type; None where nothing does.
-    fn at_the_type(&self, candidate: &Candidate<'_>, requirements: &Requirements) -> Option<Stopped> {
+    fn at_the_type(&self, index: usize, candidate: &Candidate<'_>, passed: &Passing) -> Option<Stopped> {
         let name = candidate.of_type.display_name();
         let ask = Ask {
-            requirements,
-            requests: &self.pod.requests,
-            tolerations: &self.pod.tolerations,
-            prefer_too: self.level.prefer_too,
+            requirements: &passed.requirements,
+            requests: &self.pod().requests,
+            tolerations: &self.pod().tolerations,
+            prefer_too: self.level().prefer_too,
         };
         if let Err(refusal) = self.template.assess(candidate, &ask) {
-            let (code, message) = self.words(candidate, &refusal);
-            return Some((refusal.rank(), code, message));
+            return Some(self.words(candidate, &refusal));
         }
-        if !self.world.headroom.allows(candidate.headroom, None) {
+        let in_target = passed.targets.iter().any(|target| {
+            let slots = &self.world.states.get(*target).slots;
+            slots.iter().any(|slot| self.template.slots[slot].candidate == index)
+        });
+        if !in_target {
+            let message = format!("{name} is in no domain that the pod's topology constraints allow now");
+            return Some(Stopped::new(9, ReasonCode::Topology, message));
+        }
+        if let Some(port) = self
+            .pod()
+            .host_ports
+            .iter()
+            .find(|port| candidate.daemon_ports.iter().any(|taken| port.conflicts(taken)))
+        {
+            let message = format!("host port {}/{} is taken by a DaemonSet", port.port, port.protocol);
+            return Some(
+                Stopped::new(9, ReasonCode::HostPorts, message).helped_by("use another port".to_owned()),
+            );
+        }
+        self.scarce(candidate, name)
+    }
+
+    /// What there is no more of.
+    fn scarce(&self, candidate: &Candidate<'_>, name: &str) -> Option<Stopped> {
+        if !self.world.shared.headroom.allows(candidate.headroom, None) {
             let message = match candidate.of_type.headroom {
                 Some(most) if most > 0 => {
                     format!("{name} may grow by {most} before its maximum size, all taken in this pass")
                 }
                 _ => format!("{name} is at its maximum size"),
             };
-            return Some((10, ReasonCode::MaxSize, message));
+            let stopped = Stopped::new(10, ReasonCode::MaxSize, message);
+            return Some(stopped.helped_by(format!("raise the maximum size of {name}")));
         }
-        let exceeded =
-            self.template.pool.limits.exceeded(&self.template.used, &candidate.of_type.capacity)?;
-        Some((11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", self.template.pool.name)))
+        let pool = self.template.pool;
+        let capacity = &candidate.of_type.capacity;
+        if let Some(exceeded) = pool.limits.exceeded(&self.template.limits.used(), capacity) {
+            let stopped =
+                Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
+            return Some(stopped.helped_by(format!("raise the limits of NodePool {}", pool.name)));
+        }
+        let offered = candidate.of_type.offerings.iter().filter(|offering| offering.is_available());
+        let all_reserved =
+            offered.clone().count() > 0 && offered.clone().all(|one| one.reservation_capacity.is_some());
+        all_reserved.then(|| {
+            Stopped::new(
+                12,
+                ReasonCode::Reserved,
+                format!("every place in the reservations of {name} is held"),
+            )
+        })
     }
 
-    fn words(&self, candidate: &Candidate<'_>, refusal: &Refusal<'_>) -> (ReasonCode, String) {
+    fn words(&self, candidate: &Candidate<'_>, refusal: &Refusal<'_>) -> Stopped {
         let name = candidate.of_type.display_name();
+        let rank = refusal.rank();
         match refusal {
             Refusal::Taint(taint) => {
-                (ReasonCode::Taints, format!("{name} has taint {taint}, which the pod doesn't tolerate"))
+                let message = format!("{name} has taint {taint}, which the pod doesn't tolerate");
+                Stopped::new(rank, ReasonCode::Taints, message).helped_by(format!("tolerate {taint}"))
             }
             Refusal::Requirement(wanted) => {
-                let why = candidate.of_type.requirements.incompatible(wanted);
-                (ReasonCode::Requirements, format!("{name}: {why}"))
+                let message = format!("{name}: {}", candidate.of_type.requirements.incompatible(wanted));
+                let stopped = Stopped::new(rank, self.whose(wanted), message);
+                match candidate.of_type.requirements.get(wanted.key()) {
+                    Some(offered) => stopped.helped_by(format!("ask for {offered}")),
+                    None => stopped.helped_by(format!("declare the label {} on {name}", wanted.key())),
+                }
             }
             Refusal::Offering(Some(wanted)) => {
-                (ReasonCode::NoOffering, format!("{name} has no offering with {wanted}"))
+                Stopped::new(rank, ReasonCode::NoOffering, format!("{name} has no offering with {wanted}"))
             }
-            Refusal::Offering(None) => (ReasonCode::NoOffering, format!("{name} has no offering")),
-            Refusal::Unavailable(why) => (why.code, why.message.clone()),
-            Refusal::Reserved => (
-                ReasonCode::Reserved,
-                format!("{name} is reserved capacity, which this version doesn't evaluate"),
-            ),
-            Refusal::Room(room) => (ReasonCode::InsufficientResources, self.shortfall(candidate, room)),
+            Refusal::Offering(None) => {
+                Stopped::new(rank, ReasonCode::NoOffering, format!("{name} has no offering"))
+            }
+            Refusal::Unavailable(why) => Stopped::new(rank, why.code, why.message.clone()),
+            Refusal::Room(room) => self.shortfall(rank, candidate, room),
         }
     }
 
     /// The first resource that is short, with what DaemonSets take where they take some.
-    fn shortfall(&self, candidate: &Candidate<'_>, room: &Resources) -> String {
+    fn shortfall(&self, rank: u8, candidate: &Candidate<'_>, room: &Resources) -> Stopped {
         let name = candidate.of_type.display_name();
-        let Some(Shortfall { resource, needed, available }) = self.pod.requests.shortfall(room) else {
-            return format!("{name} is too small");
+        let Some(Shortfall { resource, needed, available }) = self.pod().requests.shortfall(room) else {
+            return Stopped::new(rank, ReasonCode::InsufficientResources, format!("{name} is too small"));
         };
         let daemons = candidate.daemons.get(&resource);
         let whole = available.saturating_add(daemons);
@@ -208,40 +342,46 @@ impl Explanation<'_, '_> {
             0 => String::new(),
             _ => format!(", of which DaemonSets take {}", amount(daemons)),
         };
-        format!("{resource}: needs {}, {holder} {}{taken}", amount(needed), amount(whole))
+        let message = format!("{resource}: needs {}, {holder} {}{taken}", amount(needed), amount(whole));
+        let stopped = Stopped::new(rank, ReasonCode::InsufficientResources, message);
+        if available > 0 {
+            stopped.helped_by(format!("request at most {} {resource}", amount(available)))
+        } else {
+            stopped.helped_by(format!("request no {resource}"))
+        }
     }
 
     /// Types would serve, but not enough different ones.
-    fn min_values(&self, passing: &[Requirements]) -> PendingReason {
-        let pool = self.template.pool;
+    fn min_values(&self, passing: &[Passing]) -> Stopped {
         let cap = self.world.input.options.max_instance_types;
-        let unmet = passing.iter().find_map(|requirements| {
-            let serving = self.template.candidates.iter();
-            let serving = serving.filter(|candidate| self.at_the_type(candidate, requirements).is_none());
-            let types: Vec<&InstanceType> = serving.map(|candidate| &**candidate.of_type).collect();
-            min_values::select(&types, requirements, cap).err()
+        let unmet = passing.iter().find_map(|passed| {
+            let serving = self.template.candidates.iter().enumerate();
+            let serving =
+                serving.filter(|(index, candidate)| self.at_the_type(*index, candidate, passed).is_none());
+            let types: Vec<&InstanceType> = serving.map(|(_, candidate)| &**candidate.of_type).collect();
+            min_values::select(&types, &passed.requirements, cap).err()
         });
-        let message = match unmet {
-            Some(unmet) => {
-                let found: Vec<String> = unmet.found.into_iter().collect();
-                let found_count = found.len();
-                format!(
-                    "{}: minValues is {}, {found_count} left ({})",
-                    unmet.key,
-                    unmet.wanted,
-                    found.join(", ")
-                )
-            }
-            None => "the instance types that would serve can't be combined".to_owned(),
+        let Some(unmet) = unmet else {
+            let message = "the instance types that would serve can't be combined".to_owned();
+            return Stopped::new(0, ReasonCode::MinValues, message);
         };
-        reason(Some(pool), None, ReasonCode::MinValues, message)
+        let found: Vec<String> = unmet.found.into_iter().collect();
+        let message = format!(
+            "{}: minValues is {}, {} left ({})",
+            unmet.key,
+            unmet.wanted,
+            found.len(),
+            found.join(", ")
+        );
+        let remedy = format!("lower minValues of {} to {}", unmet.key, found.len());
+        Stopped::new(0, ReasonCode::MinValues, message).helped_by(remedy)
     }
 }
 
 /// Of two attempts the one that came further; the first of equals.
 fn further(a: Option<Stopped>, b: Stopped) -> Stopped {
     match a {
-        Some(a) if a.0 >= b.0 => a,
+        Some(a) if a.rank >= b.rank => a,
         _ => b,
     }
 }

@@ -1,20 +1,26 @@
 //! A NodePool prepared for opening claims: its instance types, what DaemonSets take of each, and what its limits leave.
 
+use super::amounts::{Axes, FitTable};
+use super::bits::Bits;
 use super::daemons::Daemons;
 use super::headroom::Headroom;
+use super::limits::Limits;
+use super::reserved::Reservations;
 use crate::input::Input;
-use karpenter_capi_model::instance_type::{InstanceType, Offering};
+use karpenter_capi_model::instance_type::{InstanceType, Offering, order_prices};
 use karpenter_capi_model::label;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node::Node;
 use karpenter_capi_model::node_pool::NodePool;
+use karpenter_capi_model::pod::HostPort;
 use karpenter_capi_model::reason::UnavailableReason;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 use karpenter_capi_model::taint::{Taint, Toleration, untolerated};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A usable NodePool.
@@ -22,10 +28,34 @@ pub(super) struct Template<'a> {
     pub(super) pool: &'a NodePool,
     pub(super) keys: Keys,
     pub(super) candidates: Vec<Candidate<'a>>,
-    /// In use now, with the claims opened in this solve at the largest type that each may still become.
-    pub(super) used: Resources,
+    /// Every offering of every candidate, what is launched first standing first.
+    pub(super) slots: Vec<Slot>,
+    /// So many slots, the first ones, have a price.
+    pub(super) priced: usize,
+    /// Slots that can be had now.
+    pub(super) available: Bits,
+    /// Slots of reserved capacity.
+    pub(super) reserved: Bits,
+    /// Some type has taints of its own.
+    pub(super) has_taints: bool,
+    /// Which slots have room for what; shared by NodePools that offer the same.
+    pub(super) fit: Rc<FitTable>,
+    pub(super) limits: Limits,
     /// Nodes and claims, those opened in this solve included.
     pub(super) nodes: i64,
+}
+
+/// One offering of one candidate.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    /// Index in [`Template::candidates`].
+    pub(super) candidate: usize,
+    /// Index for [`Candidate::offering`].
+    pub(super) offering: usize,
+    /// Which headroom it takes.
+    pub(super) headroom: usize,
+    /// Which reservation it takes.
+    pub(super) reservation: Option<usize>,
 }
 
 /// An instance type of a NodePool.
@@ -35,6 +65,8 @@ pub(super) struct Candidate<'a> {
     pub(super) taints: Vec<Taint>,
     /// What DaemonSets take.
     pub(super) daemons: Resources,
+    /// Host ports that they take.
+    pub(super) daemon_ports: Vec<&'a HostPort>,
     /// Each offering in order of preference.
     offerings: Vec<Choice<'a>>,
     /// Which headroom it shares.
@@ -72,7 +104,7 @@ impl Keys {
     }
 
     /// Whether the operator writes the label on the Node, because the NodePool says so.
-    fn is_written_by(&self, pool: &NodePool, key: &str) -> bool {
+    pub(super) fn is_written_by(&self, pool: &NodePool, key: &str) -> bool {
         pool.labels.contains_key(key) || (pool.requirements.contains_key(key) && !self.0.contains(key))
     }
 }
@@ -117,7 +149,6 @@ pub(super) enum Refusal<'a> {
     /// No offering meets the requirement; None: there is no offering at all.
     Offering(Option<&'a Requirement>),
     Unavailable(&'a UnavailableReason),
-    Reserved,
     /// What there is room for.
     Room(&'a Resources),
 }
@@ -128,7 +159,7 @@ impl Refusal<'_> {
             Self::Taint(_) => 0,
             Self::Requirement(_) => 1,
             Self::Offering(_) => 2,
-            Self::Unavailable(_) | Self::Reserved => 3,
+            Self::Unavailable(_) => 3,
             Self::Room(_) => 4,
         }
     }
@@ -139,8 +170,9 @@ impl<'a> Template<'a> {
     pub(super) fn all(
         input: &'a Input,
         pools: &[&'a NodePool],
-        daemons: &Daemons<'_>,
-        headroom: &mut Headroom<'a>,
+        daemons: &Daemons<'a>,
+        axes: &Axes,
+        shared: &mut Shared<'a>,
     ) -> Vec<Self> {
         let seen = Seen::new(input);
         let usable = pools.iter().copied().filter(|pool| pool.not_ready.is_none() && !pool.paused);
@@ -149,12 +181,91 @@ impl<'a> Template<'a> {
                 let types = input.instance_types.get(&pool.name).map_or(&[][..], Vec::as_slice);
                 let keys = Keys::new(input, types);
                 let candidate = |of_type: &'a Arc<InstanceType>| {
-                    Candidate::new(of_type, pool, &keys, daemons, &seen, headroom)
+                    Candidate::new(of_type, pool, &keys, daemons, &seen, &mut shared.headroom)
                 };
                 let candidates = types.iter().map(candidate).collect();
-                Self { pool, candidates, keys, used: pool.usage.clone(), nodes: pool.node_count }
+                Self::new(pool, keys, candidates, axes, shared)
             })
             .collect()
+    }
+
+    fn new(
+        pool: &'a NodePool,
+        keys: Keys,
+        candidates: Vec<Candidate<'a>>,
+        axes: &Axes,
+        shared: &mut Shared<'a>,
+    ) -> Self {
+        let mut slots: Vec<Slot> = Vec::new();
+        for (index, candidate) in candidates.iter().enumerate() {
+            for (offering, choice) in candidate.offerings.iter().enumerate() {
+                slots.push(Slot {
+                    candidate: index,
+                    offering,
+                    headroom: candidate.headroom,
+                    reservation: shared.reservations.register(choice.offering),
+                });
+            }
+        }
+        let choice = |slot: &Slot| &candidates[slot.candidate].offerings[slot.offering];
+        let of_type = |slot: &Slot| candidates[slot.candidate].of_type;
+        slots.sort_by(|a, b| {
+            let (one, other) = (of_type(a), of_type(b));
+            order_prices(choice(a).offering.price, choice(b).offering.price)
+                .then_with(|| Reverse(one.priority).cmp(&Reverse(other.priority)))
+                .then_with(|| one.name.cmp(&other.name))
+                .then_with(|| one.machine_deployment.cmp(&other.machine_deployment))
+                .then_with(|| a.offering.cmp(&b.offering))
+        });
+        let which = |wanted: &dyn Fn(&Slot) -> bool| {
+            let numbers = slots.iter().enumerate().filter(|(_, slot)| wanted(slot)).map(|(index, _)| index);
+            Bits::of(slots.len(), numbers)
+        };
+        let priced = which(&|slot| choice(slot).offering.price.is_some()).count();
+        let available = which(&|slot| {
+            let room = &choice(slot).room;
+            choice(slot).offering.unavailable.is_none() && room.iter().all(|(_, amount)| amount >= 0)
+        });
+        let reserved = which(&|slot| slot.reservation.is_some());
+        let rooms: Vec<Vec<i64>> = slots.iter().map(|slot| axes.row(&choice(slot).room)).collect();
+        let fit = shared.fit(rooms, axes);
+        let capacity = |slot: &Slot| &candidates[slot.candidate].of_type.capacity;
+        let limits = Limits::new(pool, slots.iter().map(capacity));
+        let nodes = pool.node_count;
+        let has_taints = candidates.iter().any(|candidate| !candidate.taints.is_empty());
+        Self { pool, keys, candidates, slots, priced, available, reserved, has_taints, fit, limits, nodes }
+    }
+
+    /// The candidate of a slot.
+    pub(super) fn candidate(&self, slot: usize) -> &Candidate<'a> {
+        &self.candidates[self.slots[slot].candidate]
+    }
+
+    /// The offering of a slot.
+    pub(super) fn offering(&self, slot: usize) -> &'a Offering {
+        let Slot { candidate, offering, .. } = self.slots[slot];
+        self.candidates[candidate].offerings[offering].offering
+    }
+
+    /// All slots of the types of these.
+    pub(super) fn of_types(&self, some: &[usize]) -> Bits {
+        let wanted = Bits::of(self.candidates.len(), some.iter().map(|slot| self.slots[*slot].candidate));
+        let all = self.slots.iter().enumerate().filter(|(_, slot)| wanted.contains(slot.candidate));
+        Bits::of(self.slots.len(), all.map(|(index, _)| index))
+    }
+
+    /// The first slot of each type among the slots: the best first.
+    pub(super) fn best_of_each(&self, slots: &Bits) -> Vec<usize> {
+        let mut seen = Bits::empty(self.candidates.len());
+        let mut best = Vec::new();
+        for slot in slots.iter() {
+            let candidate = self.slots[slot].candidate;
+            if !seen.contains(candidate) {
+                seen.insert(candidate);
+                best.push(slot);
+            }
+        }
+        best
     }
 
     /// The best offering of a candidate for what is asked: its index, or why there is none.
@@ -197,15 +308,36 @@ impl<'a> Template<'a> {
         if let Some(reason) = &offering.unavailable {
             return Some(Refusal::Unavailable(reason));
         }
-        if offering.reservation_capacity.is_some() {
-            return Some(Refusal::Reserved);
-        }
         (!ask.requests.fits(&choice.room)).then_some(Refusal::Room(&choice.room))
     }
 
     /// Whether `limits.nodes` allows no further claim.
     pub(super) fn is_full(&self) -> bool {
         self.pool.node_limit.is_some_and(|limit| self.nodes >= limit)
+    }
+}
+
+/// What NodePools have in common.
+#[derive(Default)]
+pub(super) struct Shared<'a> {
+    pub(super) headroom: Headroom<'a>,
+    pub(super) reservations: Reservations<'a>,
+    tables: HashMap<Vec<Vec<i64>>, Rc<FitTable>>,
+}
+
+impl<'a> Shared<'a> {
+    /// `key`: the label by which offerings of one reservation are told.
+    pub(super) fn new(key: &'a str) -> Self {
+        Self { reservations: Reservations::new(key), ..Self::default() }
+    }
+
+    fn fit(&mut self, rooms: Vec<Vec<i64>>, axes: &Axes) -> Rc<FitTable> {
+        if let Some(table) = self.tables.get(&rooms) {
+            return Rc::clone(table);
+        }
+        let table = Rc::new(FitTable::new(&rooms, axes.len()));
+        self.tables.insert(rooms, Rc::clone(&table));
+        table
     }
 }
 
@@ -221,12 +353,12 @@ impl<'a> Candidate<'a> {
         of_type: &'a Arc<InstanceType>,
         pool: &NodePool,
         keys: &Keys,
-        daemons: &Daemons<'_>,
+        daemons: &Daemons<'a>,
         seen: &Seen<'_>,
         headroom: &mut Headroom<'a>,
     ) -> Self {
         let taints = lasting_taints(of_type, pool);
-        let daemons = daemons.on_type(pool, keys, of_type, &taints);
+        let (daemons, daemon_ports) = daemons.on_type(pool, keys, of_type, &taints);
         let cap = seen.cap(of_type);
         let mut seen_smaller = false;
         let mut sorted: Vec<&Offering> = of_type.offerings.iter().collect();
@@ -240,17 +372,8 @@ impl<'a> Candidate<'a> {
                 Choice { offering, room: real.minus(&daemons) }
             })
             .collect();
-        Self { of_type, taints, daemons, offerings, headroom: headroom.register(of_type), seen_smaller }
-    }
-
-    /// The offering at an index that [`Template::assess`] gave.
-    pub(super) fn offering(&self, index: usize) -> Option<&'a Offering> {
-        self.offerings.get(index).map(|choice| choice.offering)
-    }
-
-    /// The largest of each resource that any offering has room for.
-    pub(super) fn most_room(&self) -> Resources {
-        self.offerings.iter().fold(Resources::ZERO, |most, choice| most.max(&choice.room))
+        let headroom = headroom.register(of_type);
+        Self { of_type, taints, daemons, daemon_ports, offerings, headroom, seen_smaller }
     }
 }
 

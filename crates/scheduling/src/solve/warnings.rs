@@ -1,5 +1,6 @@
 //! What a person should know and that stops nothing.
 
+use super::amounts::{Axes, fits};
 use super::existing::Existing;
 use super::template::{Template, conflict};
 use crate::plan::{PlannedNodeClaim, Warning};
@@ -69,6 +70,7 @@ impl Warnings {
     pub(super) fn note_undeclared_taints(
         &mut self,
         nodes: &[Existing<'_>],
+        axes: &Axes,
         templates: &[Template<'_>],
         pods: &[&Pod],
     ) {
@@ -88,7 +90,7 @@ impl Warnings {
                 let taint = untolerated(undeclared.iter().copied(), &pod.tolerations, false)?;
                 let alternatives = super::alternatives(pod);
                 let meets = alternatives.iter().any(|wanted| wanted.met_by(&node.labels).is_ok());
-                (meets && pod.requests.fits(&existing.remaining)).then_some((pod, taint))
+                (meets && fits(&axes.row(&pod.requests), &existing.remaining)).then_some((pod, taint))
             });
             if let Some((pod, taint)) = kept_away {
                 let message = format!(

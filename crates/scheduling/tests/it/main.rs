@@ -10,4 +10,3 @@ mod packing;
 mod properties;
 mod reasons;
 mod support;
-mod vectors;

@@ -211,6 +211,7 @@ pub(crate) fn world() -> World {
         volumes: Volumes::default(),
         well_known_labels: BTreeSet::new(),
         nominations: BTreeMap::new(),
+        reservation_id_label: String::new(),
     })
 }
 

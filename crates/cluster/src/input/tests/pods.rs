@@ -106,29 +106,6 @@ fn case_28_each_volume_claim_is_judged_by_itself() {
 }
 
 #[test]
-fn volumes_that_are_mounted_on_a_node_with_attach_limits_are_known() {
-    let mounting = |name: &str, node: &str, claim: &str| {
-        pod(
-            name,
-            &format!(
-                "spec: {{nodeName: {node}, containers: [], volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]}}"
-            ),
-        )
-    };
-    let text = world(&["m1"])
-        + &mounting("a", "n1", "one")
-        + &mounting("b", "n2", "two")
-        + "---\n{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: one}, spec: {volumeName: pv1}}\n"
-        + "---\n{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv1}, spec: {csi: {driver: d.io, volumeHandle: h}}}\n"
-        + "---\n{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: n1}, spec: {drivers: [{name: d.io, nodeID: i, allocatable: {count: 25}}]}}\n";
-    let volumes = made(&text).input.volumes;
-    assert_eq!(volumes.attach_limits["n1"]["d.io"], 25);
-    let one = VolumeClaim::Usable { alternatives: Vec::new(), driver: Some("d.io".to_owned()) };
-    assert_eq!(volumes.claims.get(&NamespacedName::new("default", "one")), Some(&one));
-    assert_eq!(volumes.claims.get(&NamespacedName::new("default", "two")), None);
-}
-
-#[test]
 fn namespaces_carry_their_name_as_a_label_also_without_an_object() {
     let text = world(&["m1"])
         + &pod("a", "spec: {containers: []}")

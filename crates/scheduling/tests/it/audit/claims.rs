@@ -19,7 +19,9 @@ fn reserved(name: &str, id: &str, places: i64) -> Md {
 fn a_reservation_is_promised_to_no_more_claims_than_it_has_places() {
     let build = |places: i64| {
         let types = [reserved("m1", "r", places), reserved("m2", "r", places), md("m3", "cpu=4")];
-        world().pool(pool("p"), &types).pods(2, &pod("a", "cpu=1"))
+        let mut world = world().pool(pool("p"), &types).pods(2, &pod("a", "cpu=1"));
+        world.0.reservation_id_label = ID.to_owned();
+        world
     };
     for second in ["m1", "m2"] {
         by_hand(&build(2)).claim(&["m1"], &["a-0"]).claim(&[second], &["a-1"]).is_right();

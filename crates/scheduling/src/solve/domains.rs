@@ -1,0 +1,116 @@
+//! Topology keys, their domains, and which slots may be in which domain.
+//!
+//! A label with an empty value is a domain like any other; a machine without the label is in none.
+
+use super::bits::Bits;
+use super::template::Template;
+use karpenter_capi_model::node::Node;
+use karpenter_capi_model::requirements::Requirements;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The topology keys of a solve, the host name aside: each host is a domain of that by itself.
+pub(super) struct Domains {
+    keys: Vec<Key>,
+    /// For each NodePool, each key and each domain the slots that may be in it.
+    slots: Vec<Vec<Vec<Bits>>>,
+}
+
+struct Key {
+    name: String,
+    /// Sorted; a domain is an index.
+    values: Vec<String>,
+}
+
+impl Domains {
+    pub(super) fn new(names: BTreeSet<&str>, templates: &[Template<'_>], nodes: &[&Node]) -> Self {
+        let keys = names.into_iter().map(|name| {
+            let mut values: BTreeSet<&str> =
+                nodes.iter().filter_map(|node| node.labels.get(name)).map(String::as_str).collect();
+            for template in templates {
+                for slot in 0..template.slots.len() {
+                    values.extend(values_of(template, slot, name));
+                }
+            }
+            Key { name: name.to_owned(), values: values.into_iter().map(str::to_owned).collect() }
+        });
+        let keys: Vec<Key> = keys.collect();
+        let slots = templates.iter().map(|template| keys.iter().map(|key| slots_of(template, key)).collect());
+        Self { slots: slots.collect(), keys }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(super) fn key(&self, name: &str) -> Option<usize> {
+        self.keys.binary_search_by(|key| key.name.as_str().cmp(name)).ok()
+    }
+
+    pub(super) fn name(&self, key: usize) -> &str {
+        &self.keys[key].name
+    }
+
+    /// How many domains the key has.
+    pub(super) fn count(&self, key: usize) -> usize {
+        self.keys[key].values.len()
+    }
+
+    pub(super) fn value(&self, key: usize, domain: usize) -> &str {
+        &self.keys[key].values[domain]
+    }
+
+    /// The domain of each key that these labels stand for.
+    pub(super) fn of_labels(&self, labels: &BTreeMap<String, String>) -> Vec<Option<usize>> {
+        let domain = |key: &Key| key.values.binary_search(labels.get(&key.name)?).ok();
+        self.keys.iter().map(domain).collect()
+    }
+
+    /// Slots of a NodePool that may be in a domain.
+    pub(super) fn slots(&self, template: usize, key: usize, domain: usize) -> &Bits {
+        &self.slots[template][key][domain]
+    }
+
+    /// For each key the domains that some of the slots may be in under the requirements, and whether some may have no such label.
+    pub(super) fn of(&self, template: usize, wanted: &Requirements, slots: &Bits) -> (Vec<Bits>, Vec<bool>) {
+        let (mut domains, mut absent) = (Vec::new(), Vec::new());
+        for (key, of_key) in self.keys.iter().zip(&self.slots[template]) {
+            let requirement = wanted.get(&key.name);
+            let admitted = of_key.iter().enumerate().filter(|(domain, of_domain)| {
+                requirement.is_none_or(|own| own.has(&key.values[*domain])) && of_domain.intersects(slots)
+            });
+            domains.push(Bits::of(key.values.len(), admitted.map(|(domain, _)| domain)));
+            let mut bare = slots.clone();
+            of_key.iter().for_each(|of_domain| bare.drop_all(of_domain));
+            absent.push(!bare.is_empty());
+        }
+        (domains, absent)
+    }
+}
+
+fn slots_of(template: &Template<'_>, key: &Key) -> Vec<Bits> {
+    let mut slots = vec![Bits::empty(template.slots.len()); key.values.len()];
+    for slot in 0..template.slots.len() {
+        for value in values_of(template, slot, &key.name) {
+            if let Ok(domain) = key.values.binary_search_by(|own| own.as_str().cmp(value)) {
+                slots[domain].insert(slot);
+            }
+        }
+    }
+    slots
+}
+
+/// The values that a slot's machines may have of a label: those that offering and type enumerate and the NodePool allows, or
+/// those that the NodePool enumerates where it has the label written.
+fn values_of<'a>(template: &Template<'a>, slot: usize, key: &str) -> Vec<&'a str> {
+    let of_type = template.candidate(slot).of_type.requirements.get(key);
+    let offered = template.offering(slot).requirements.get(key);
+    let pool = template.pool.requirements.get(key);
+    let all = [offered, of_type, pool];
+    let may_be = |value: &str| all.iter().flatten().all(|own| own.has(value));
+    let written = of_type.is_none() && offered.is_none();
+    if written && !template.keys.is_written_by(template.pool, key) {
+        return Vec::new();
+    }
+    let source = all.into_iter().flatten().find(|own| own.is_enumerated());
+    source.into_iter().flat_map(|own| own.values()).filter(|value| may_be(value)).collect()
+}

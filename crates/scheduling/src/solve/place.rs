@@ -1,0 +1,385 @@
+//! Where a pod goes: nodes first, then claims opened so far, then a claim of its own.
+
+use super::amounts::fits;
+use super::claim::Turn;
+use super::existing::{Verdict, conflict};
+use super::fit::{Answer, Fit};
+use super::query::{NodePart, Opening, Query};
+use super::shape::{Level, Ruling};
+use super::states::StateId;
+use super::topology::Group;
+use super::world::World;
+use karpenter_capi_model::taint::untolerated;
+use std::cmp::Reverse;
+
+/// Which claims a pod may join or open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prices {
+    /// Those whose cheapest slot has a price then, or had none before.
+    StayKnown,
+    /// Any.
+    Any,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Placed,
+    NoPlace,
+    /// Only reserved capacity would serve, and all of it is held: the pod waits, whatever else it could have.
+    Waits,
+}
+
+/// A pod on its way.
+#[derive(Clone, Copy)]
+pub(super) struct Errand {
+    pub(super) pod: usize,
+    pub(super) shape: usize,
+    pub(super) level: usize,
+    pub(super) prices: Prices,
+}
+
+impl World<'_> {
+    /// Finds a place for a pod, giving up its wishes one after the other.
+    pub(super) fn place(&mut self, pod: usize) -> Outcome {
+        let shape = self.shape_of[pod];
+        for level in 0..self.shapes[shape].levels.len() {
+            let mut query = std::mem::take(&mut self.queries[shape][level]);
+            let outcome = self.place_at(pod, shape, level, &mut query);
+            self.queries[shape][level] = query;
+            match outcome {
+                Outcome::NoPlace => {}
+                Outcome::Waits => return Outcome::Waits,
+                Outcome::Placed => {
+                    if let Some(given_up) = &self.shapes[shape].levels[level].given_up {
+                        self.warnings.given_up(self.pods[pod], given_up);
+                    }
+                    return Outcome::Placed;
+                }
+            }
+        }
+        Outcome::NoPlace
+    }
+
+    fn place_at(&mut self, pod: usize, shape: usize, level: usize, query: &mut Query) -> Outcome {
+        if self.shapes[shape].levels[level].alternatives.is_empty() {
+            return Outcome::NoPlace;
+        }
+        let errand = |prices| Errand { pod, shape, level, prices };
+        if let Some(node) = self.find_node(errand(Prices::Any), query) {
+            self.put_on_node(pod, node);
+            return Outcome::Placed;
+        }
+        let stages: &[Prices] =
+            if self.some_unpriced { &[Prices::StayKnown, Prices::Any] } else { &[Prices::Any] };
+        for prices in stages {
+            if self.join(errand(*prices), query) {
+                return Outcome::Placed;
+            }
+            match self.open(errand(*prices), query) {
+                Outcome::NoPlace => {}
+                ended => return ended,
+            }
+        }
+        Outcome::NoPlace
+    }
+
+    pub(super) fn put_on_node(&mut self, pod: usize, node: usize) {
+        let shape = self.shape_of[pod];
+        self.nodes[node].place(self.input, self.pods[pod], &self.shapes[shape]);
+        self.note_on_node(shape, node);
+    }
+
+    /// The first node that takes the pod.
+    fn find_node(&mut self, errand: Errand, query: &mut Query) -> Option<usize> {
+        let (shape, pod) = (&self.shapes[errand.shape], self.pods[errand.pod]);
+        let level = &shape.levels[errand.level];
+        let parts = query.nodes.get_or_insert_with(|| self.node_parts(errand));
+        let mut found: Option<usize> = None;
+        for part in parts {
+            let class = &self.classes[part.class];
+            if !self.domains_allow(level, &class.domains) {
+                continue;
+            }
+            let mut never = true;
+            for index in part.head..class.nodes.len() {
+                let node = class.nodes[index];
+                if found.is_some_and(|found| found < node) {
+                    break;
+                }
+                let existing = &self.nodes[node];
+                let called = part.any_host || existing.is_called(&part.met, level);
+                let verdict = match existing.has_room(self.input, pod, shape) {
+                    Verdict::Yes if called => self.host_allows(level, node),
+                    Verdict::Yes => Verdict::Never,
+                    other => other,
+                };
+                match verdict {
+                    Verdict::Yes => {
+                        found = Some(node);
+                        break;
+                    }
+                    Verdict::Never if never => part.head = index + 1,
+                    Verdict::Never => {}
+                    Verdict::NotNow => never = false,
+                }
+            }
+        }
+        found
+    }
+
+    fn node_parts(&self, errand: Errand) -> Vec<NodePart> {
+        let (level, pod) = (&self.shapes[errand.shape].levels[errand.level], self.pods[errand.pod]);
+        let parts = self.classes.iter().enumerate().map(|(class, of_class)| {
+            let met = of_class.met(level, pod, &self.states);
+            let any_host = met.iter().any(|index| level.alternatives[*index].hostname.is_none());
+            NodePart { class, met, any_host, head: 0 }
+        });
+        parts.filter(|part| !part.met.is_empty()).collect()
+    }
+
+    /// Whether the pod, with one of its sets of wishes, may go to a certain node.
+    pub(super) fn node_takes(&self, pod: usize, level: usize, node: usize) -> bool {
+        let shape = &self.shapes[self.shape_of[pod]];
+        let level = &shape.levels[level];
+        let class = &self.classes[self.nodes[node].class];
+        let met = class.met(level, self.pods[pod], &self.states);
+        self.nodes[node].is_called(&met, level)
+            && self.domains_allow(level, &class.domains)
+            && self.nodes[node].has_room(self.input, self.pods[pod], shape) == Verdict::Yes
+            && self.host_allows(level, node) == Verdict::Yes
+    }
+
+    pub(super) fn group_of(&self, ruling: &Ruling) -> &Group {
+        let groups = if ruling.repulsion { &self.repulsions } else { &self.groups };
+        &groups[ruling.constraint.group]
+    }
+
+    fn domains_allow(&self, level: &Level, domains: &[Option<usize>]) -> bool {
+        level.by_key.iter().all(|ruling| match ruling.key.and_then(|key| domains[key]) {
+            Some(domain) => ruling.constraint.allows(self.group_of(ruling), domain),
+            None => !ruling.constraint.needs_label(),
+        })
+    }
+
+    fn host_allows(&self, level: &Level, host: usize) -> Verdict {
+        host_allows(&self.groups, &self.repulsions, level, host)
+    }
+
+    /// Puts the pod into the first claim that takes it.
+    fn join(&mut self, errand: Errand, query: &mut Query) -> bool {
+        self.catch_up(errand, query);
+        let mut postponed: Vec<(usize, (Turn, usize))> = Vec::new();
+        let mut found = None;
+        while found.is_none() {
+            let Some((part, (turn, claim))) = self.next_claim(errand, query) else { break };
+            let joined = &query.parts()[part];
+            match self.claim_takes(errand, claim, &joined.joined, &joined.targets) {
+                Answer::Serves(fit) => found = Some((claim, fit)),
+                Answer::Never => _ = query.parts()[part].waiting.pop(),
+                Answer::NotNow | Answer::Waits => {
+                    query.parts()[part].waiting.pop();
+                    postponed.push((part, (turn, claim)));
+                }
+            }
+        }
+        for (part, waiting) in postponed {
+            query.parts()[part].waiting.push(Reverse(waiting));
+        }
+        let Some((claim, fit)) = found else { return false };
+        self.put_in_claim(errand, claim, &fit);
+        true
+    }
+
+    fn catch_up(&mut self, errand: Errand, query: &mut Query) {
+        let Self { shapes, rooms, groups, repulsions, states, templates, domains, .. } = self;
+        let shape = &shapes[errand.shape];
+        let level = &shape.levels[errand.level];
+        let first_host = self.nodes.len();
+        let may_take = |claim: usize| {
+            fits(&shape.requests, rooms.left(claim))
+                && host_allows(groups, repulsions, level, first_host + claim) != Verdict::Never
+        };
+        let mut joined = |state| {
+            let taints = &templates[states.get(state).template].pool.taints;
+            if untolerated(taints, &shape.sample.tolerations, level.prefer_too).is_some() {
+                return Vec::new();
+            }
+            let wanted = level.alternatives.iter().filter_map(|one| one.on_new().ok());
+            wanted.filter_map(|wanted| states.with(templates, domains, state, wanted)).collect()
+        };
+        query.catch_up(&self.claims, &self.log, &may_take, &mut joined);
+    }
+
+    /// The claim whose turn it is, among those whose state allows the pod now.
+    fn next_claim(&mut self, errand: Errand, query: &mut Query) -> Option<(usize, (Turn, usize))> {
+        let mut next: Option<(usize, (Turn, usize))> = None;
+        for index in 0..query.parts().len() {
+            let Some(first) = query.parts()[index].first(&self.claims) else { continue };
+            if next.is_some_and(|(_, turn)| turn < first) {
+                continue;
+            }
+            self.refresh(errand, query, index);
+            if query.parts()[index].targets.iter().any(|targets| !targets.is_empty()) {
+                next = Some((index, first));
+            }
+        }
+        next
+    }
+
+    fn refresh(&mut self, errand: Errand, query: &mut Query, index: usize) {
+        let shape = &self.shapes[errand.shape];
+        let follows_counts = !shape.levels[errand.level].by_key.is_empty();
+        let part = &mut query.parts()[index];
+        if part.as_of == Some(self.version) || (part.as_of.is_some() && !follows_counts) {
+            return;
+        }
+        part.as_of = Some(self.version);
+        let joined = part.joined.clone();
+        let targets = joined.into_iter().map(|state| self.targets(state, errand)).collect();
+        query.parts()[index].targets = targets;
+    }
+
+    fn claim_takes(
+        &mut self,
+        errand: Errand,
+        claim: usize,
+        joined: &[StateId],
+        targets: &[Vec<StateId>],
+    ) -> Answer {
+        let host = self.host(claim);
+        match self.host_allows(&self.shapes[errand.shape].levels[errand.level], host) {
+            Verdict::Yes => {}
+            Verdict::Never => return Answer::Never,
+            Verdict::NotNow => return Answer::NotNow,
+        }
+        if conflict(self.shapes[errand.shape].ports, &self.claims[claim].ports) {
+            return Answer::Never;
+        }
+        let answer = self.best(errand, Some(claim), joined, targets);
+        if let Answer::Serves(fit) = &answer {
+            let template = &self.templates[self.states.get(fit.state).template];
+            let was_priced = self.claims[claim].slots.first().is_some_and(|slot| slot < template.priced);
+            if errand.prices == Prices::StayKnown && was_priced && fit.first >= template.priced {
+                return Answer::NotNow;
+            }
+        }
+        answer
+    }
+
+    fn put_in_claim(&mut self, errand: Errand, claim: usize, fit: &Fit) {
+        let shape = &self.shapes[errand.shape];
+        let state = fit.state;
+        let template = &self.templates[self.states.get(state).template];
+        let own = &mut self.claims[claim];
+        let before = own.pods.first().and(own.slots.first()).map(|slot| template.slots[slot].headroom);
+        own.state = state;
+        own.slots.copy(&self.scratch[0]);
+        self.shared.headroom.hold(template.slots[fit.first].headroom, before);
+        if !self.shared.reservations.is_empty() {
+            let mut reserved = own.slots.clone();
+            reserved.keep(&template.reserved);
+            self.shared.reservations.hold(&mut own.held, &reserved, &template.slots);
+        }
+        own.ports.extend(shape.ports);
+        own.pods.push(u32::try_from(errand.pod).unwrap_or(u32::MAX));
+        let moment = i64::try_from(self.log.len()).unwrap_or(i64::MAX);
+        own.turn = if own.pods.len() == 1 { Turn::first(moment) } else { own.turn.next(moment) };
+        self.rooms.add(claim, &shape.requests, template, &own.slots);
+        self.log.push(claim);
+        self.note_in_claim(errand.shape, claim);
+    }
+
+    /// Opens a claim for the pod, of the first NodePool that can serve it.
+    fn open(&mut self, errand: Errand, query: &mut Query) -> Outcome {
+        if query.openings.is_none() {
+            query.openings = Some(self.openings(errand));
+        }
+        let openings = query.openings.take().unwrap_or_default();
+        let mut outcome = Outcome::NoPlace;
+        for opening in &openings {
+            match self.open_in(errand, opening) {
+                Outcome::NoPlace => {}
+                ended => {
+                    outcome = ended;
+                    break;
+                }
+            }
+        }
+        query.openings = Some(openings);
+        outcome
+    }
+
+    fn openings(&mut self, errand: Errand) -> Vec<Opening> {
+        let mut openings = Vec::new();
+        for template in 0..self.templates.len() {
+            let level = &self.shapes[errand.shape].levels[errand.level];
+            let tolerations = &self.shapes[errand.shape].sample.tolerations;
+            let taints = &self.templates[template].pool.taints;
+            let (Some(base), None) =
+                (self.bases[template], untolerated(taints, tolerations, level.prefer_too))
+            else {
+                continue;
+            };
+            let wanted: Vec<_> = level.alternatives.iter().filter_map(|one| one.on_new().ok()).collect();
+            let joined = wanted.into_iter();
+            let joined: Vec<StateId> = joined
+                .filter_map(|one| self.states.with(&self.templates, &self.domains, base, one))
+                .collect();
+            if !joined.is_empty() {
+                openings.push(Opening { template, joined });
+            }
+        }
+        openings
+    }
+
+    fn open_in(&mut self, errand: Errand, opening: &Opening) -> Outcome {
+        if self.templates[opening.template].is_full() || !self.new_host_will_do(errand) {
+            return Outcome::NoPlace;
+        }
+        let targets: Vec<Vec<StateId>> =
+            opening.joined.iter().map(|state| self.targets(*state, errand)).collect();
+        let fit = match self.best(errand, None, &opening.joined, &targets) {
+            Answer::Serves(fit) => fit,
+            Answer::Waits => return Outcome::Waits,
+            Answer::Never | Answer::NotNow => return Outcome::NoPlace,
+        };
+        let template = &mut self.templates[opening.template];
+        if errand.prices == Prices::StayKnown && fit.first >= template.priced {
+            return Outcome::NoPlace;
+        }
+        template.limits.charge(&self.scratch[0]);
+        template.nodes = template.nodes.saturating_add(1);
+        let relaxed = self.states.get(fit.state).relaxed;
+        let claim = self.opened(fit.state, self.scratch[0].clone(), relaxed);
+        self.claims.push(claim);
+        self.rooms.open();
+        self.put_in_claim(errand, self.claims.len() - 1, &fit);
+        Outcome::Placed
+    }
+
+    /// Whether a host that doesn't exist yet is allowed by what is counted by host.
+    pub(super) fn new_host_will_do(&self, errand: Errand) -> bool {
+        let level = &self.shapes[errand.shape].levels[errand.level];
+        self.host_allows(level, self.host(self.claims.len())) == Verdict::Yes
+    }
+}
+
+/// Whether a host is allowed by what is counted by host.
+fn host_allows(groups: &[Group], repulsions: &[Group], level: &Level, host: usize) -> Verdict {
+    let mut verdict = Verdict::Yes;
+    for ruling in &level.by_host {
+        let group = if ruling.repulsion {
+            &repulsions[ruling.constraint.group]
+        } else {
+            &groups[ruling.constraint.group]
+        };
+        if !ruling.constraint.allows(group, host) {
+            if !ruling.constraint.may_change(group) {
+                return Verdict::Never;
+            }
+            verdict = Verdict::NotNow;
+        }
+    }
+    verdict
+}

@@ -1,0 +1,455 @@
+//! Everything that changes while pods are placed.
+
+use super::amounts::Axes;
+use super::bits::Bits;
+use super::claim::{Claim, Rooms, Turn, kept, planned};
+use super::daemons::Daemons;
+use super::demand::Alternative;
+use super::domains::Domains;
+use super::existing::{Class, Existing};
+use super::query::Query;
+use super::shape::{Catalogues, Compiler, Shape};
+use super::states::{StateId, States, WantedId};
+use super::template::{self, Shared, Template};
+use super::topology::{Field, Group};
+use super::warnings::Warnings;
+use crate::input::Input;
+use crate::plan::{PendingPod, Plan};
+use karpenter_capi_model::label::HOSTNAME;
+use karpenter_capi_model::node::Node;
+use karpenter_capi_model::node_pool::NodePool;
+use karpenter_capi_model::pod::Pod;
+use karpenter_capi_model::requirement::Requirement;
+use karpenter_capi_model::taint::{Taint, TaintEffect, untolerated};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) struct World<'a> {
+    pub(super) input: &'a Input,
+    /// The queue's pods, in order.
+    pub(super) pods: Vec<&'a Pod>,
+    pub(super) shapes: Vec<Shape<'a>>,
+    /// Which shape each pod has.
+    pub(super) shape_of: Vec<usize>,
+    pub(super) axes: Axes,
+    pub(super) nodes: Vec<Existing<'a>>,
+    pub(super) classes: Vec<Class<'a>>,
+    /// NodePools that are provisioned by pods, in the order of trial.
+    pub(super) pools: Vec<&'a NodePool>,
+    /// The usable ones among them, in the same order.
+    pub(super) templates: Vec<Template<'a>>,
+    pub(super) shared: Shared<'a>,
+    pub(super) domains: Domains,
+    pub(super) states: States,
+    /// For each template the state of a claim before its first pod.
+    pub(super) bases: Vec<Option<StateId>>,
+    pub(super) catalogues: Catalogues,
+    pub(super) groups: Vec<Group>,
+    pub(super) repulsions: Vec<Group>,
+    /// For each filter its alternatives.
+    filters: Vec<Vec<Alternative>>,
+    filtered: FxHashMap<(usize, StateId), bool>,
+    /// Numbers of requirements to be in exactly one domain, by key and domain.
+    pub(super) pins: FxHashMap<(usize, usize), WantedId>,
+    /// By template, tolerations and whether `PreferNoSchedule` is borne: slots whose taints are tolerated.
+    pub(super) tolerated: FxHashMap<(usize, usize, bool), Bits>,
+    pub(super) claims: Vec<Claim<'a>>,
+    pub(super) rooms: Rooms,
+    /// Claims in the order in which they were opened or changed.
+    pub(super) log: Vec<usize>,
+    /// Of the counts by topology key.
+    pub(super) version: u64,
+    /// By shape and level.
+    pub(super) queries: Vec<Vec<Query>>,
+    /// Some slot has no price.
+    pub(super) some_unpriced: bool,
+    pub(super) warnings: Warnings,
+    /// Sets that are used again and again.
+    pub(super) scratch: [Bits; 3],
+    /// What a claim without pods uses.
+    pub(super) no_use: Vec<i64>,
+}
+
+impl<'a> World<'a> {
+    /// `pods`: those that may be judged, in the order of the queue.
+    pub(super) fn new(input: &'a Input, pods: Vec<&'a Pod>) -> Self {
+        let axes = Axes::of(pods.iter().copied());
+        let daemons = Daemons::new(&input.daemon_pods);
+        let mut shared = Shared::new(&input.reservation_id_label);
+        let pools = template::in_order(input);
+        let templates = Template::all(input, &pools, &daemons, &axes, &mut shared);
+        let nodes = Existing::in_order(input);
+        let domains = Domains::new(topology_keys(input, &pods), &templates, &nodes);
+        let mut states = States::default();
+        let prefers = prefers(&templates, &nodes);
+        let mut compiler = Compiler::new(input, &axes, &domains, &mut states, prefers);
+        let repelling = compiler.bound_repulsions();
+        let (shapes, shape_of) = compiler.shapes(&pods);
+        let catalogues = compiler.catalogues;
+        let filters = filters(&catalogues, &mut states);
+        let mut keys: BTreeSet<&str> = states.keys();
+        keys.extend((0..domains.len()).map(|key| domains.name(key)));
+        let (classes, class_of) = Class::all(&nodes, &keys, &domains);
+        let existing = nodes.iter().zip(class_of);
+        let existing = existing.map(|(node, class)| Existing::new(input, &daemons, &axes, node, class));
+        let nodes: Vec<Existing<'a>> = existing.collect();
+        let bases = (0..templates.len()).map(|index| states.base(&templates, &domains, index)).collect();
+        let no_use = vec![0; axes.len()];
+        let mut warnings = Warnings::default();
+        warnings.note_pools(&templates);
+        let mut world = Self {
+            some_unpriced: templates.iter().any(|template| template.priced < template.slots.len()),
+            rooms: Rooms::new(axes.len()),
+            queries: shapes
+                .iter()
+                .map(|shape| shape.levels.iter().map(|_| Query::default()).collect())
+                .collect(),
+            groups: groups(catalogues.groups.iter().copied(), &domains),
+            repulsions: groups(catalogues.repulsions.iter().map(|field| (*field, 0)), &domains),
+            input,
+            pods,
+            shapes,
+            shape_of,
+            axes,
+            nodes,
+            classes,
+            pools,
+            templates,
+            shared,
+            domains,
+            states,
+            bases,
+            catalogues,
+            filters,
+            filtered: FxHashMap::default(),
+            pins: FxHashMap::default(),
+            tolerated: FxHashMap::default(),
+            claims: Vec::new(),
+            log: Vec::new(),
+            version: 0,
+            warnings,
+            scratch: Default::default(),
+            no_use,
+        };
+        world.find_eligible();
+        world.count_bound(&repelling);
+        world
+    }
+
+    /// For each spread over a key the domains that nodes which take part are in, or may be in.
+    fn find_eligible(&mut self) {
+        for number in 0..self.groups.len() {
+            let (Field::Key(key), filter) = (self.groups[number].field, self.groups[number].filter) else {
+                continue;
+            };
+            for index in 0..self.nodes.len() {
+                if let Some(domain) = self.classes[self.nodes[index].class].domains[key]
+                    && self.takes_part(filter, index)
+                {
+                    self.groups[number].eligible.insert(domain);
+                }
+            }
+            for base in self.bases.clone().into_iter().flatten() {
+                for state in self.filtered_states(filter, base) {
+                    let domains = self.states.get(state).domains[key].clone();
+                    self.groups[number].eligible.add_all(&domains);
+                }
+            }
+        }
+    }
+
+    /// The states of claims that take part in spreads with this filter, of those that come from a state.
+    fn filtered_states(&mut self, filter: usize, from: StateId) -> Vec<StateId> {
+        let template = &self.templates[self.states.get(from).template];
+        if let Some(tolerations) = &self.catalogues.filters[filter].tolerations {
+            let slots = &self.states.get(from).slots;
+            let tolerated = |taints: &[Taint]| untolerated(taints, tolerations, true).is_none();
+            let some = slots.iter().any(|slot| tolerated(&template.candidate(slot).taints));
+            if !tolerated(&template.pool.taints) || !some {
+                return Vec::new();
+            }
+        }
+        let alternatives = &self.filters[filter];
+        if self.catalogues.filters[filter].alternatives.is_empty() {
+            return vec![from];
+        }
+        let wanted = alternatives.iter().filter_map(|one| one.on_new().ok());
+        wanted.filter_map(|wanted| self.states.with(&self.templates, &self.domains, from, wanted)).collect()
+    }
+
+    /// Whether a claim of this state takes part in spreads with this filter.
+    fn state_takes_part(&mut self, filter: usize, state: StateId) -> bool {
+        if filter == 0 {
+            return true;
+        }
+        if let Some(known) = self.filtered.get(&(filter, state)) {
+            return *known;
+        }
+        let takes_part = !self.filtered_states(filter, state).is_empty();
+        self.filtered.insert((filter, state), takes_part);
+        takes_part
+    }
+
+    /// Whether a node takes part in spreads with this filter.
+    fn takes_part(&self, filter: usize, node: usize) -> bool {
+        let (filter, node) = (&self.catalogues.filters[filter], self.nodes[node].node);
+        let bears = filter.tolerations.as_ref();
+        bears.is_none_or(|tolerations| untolerated(&node.taints, tolerations, true).is_none())
+            && (filter.alternatives.is_empty()
+                || filter.alternatives.iter().any(|one| one.met_by(&node.labels).is_ok()))
+    }
+
+    /// Counts the pods that hold a place, but for those that look for another now.
+    fn count_bound(&mut self, repelling: &BTreeMap<&str, Vec<usize>>) {
+        let moving: BTreeSet<&str> = self.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
+        let nodes: BTreeMap<&str, usize> = self
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, existing)| (existing.node.name.as_str(), index))
+            .collect();
+        for (name, pods) in &self.input.bound_pods {
+            let Some(node) = nodes.get(name.as_str()).copied() else { continue };
+            for pod in pods.iter().filter(|pod| !moving.contains(pod.uid.as_str()) && !pod.is_terminal()) {
+                if pod.deleting.is_none() {
+                    for group in self.catalogues.groups.matching(pod, &self.input.namespaces) {
+                        self.count_on_node(group, node);
+                    }
+                }
+                for repulsion in repelling.get(pod.uid.as_str()).into_iter().flatten() {
+                    self.repel_on_node(*repulsion, node);
+                }
+            }
+        }
+    }
+
+    fn count_on_node(&mut self, group: usize, node: usize) {
+        if self.takes_part(self.groups[group].filter, node) {
+            let place = self.place_of(self.groups[group].field, node);
+            count(&mut self.groups[group], place);
+        }
+    }
+
+    fn repel_on_node(&mut self, repulsion: usize, node: usize) {
+        let place = self.place_of(self.repulsions[repulsion].field, node);
+        count(&mut self.repulsions[repulsion], place);
+    }
+
+    fn place_of(&self, field: Field, node: usize) -> Option<usize> {
+        match field {
+            Field::Host => Some(node),
+            Field::Key(key) => self.classes[self.nodes[node].class].domains[key],
+        }
+    }
+
+    /// The number by which a claim is a host.
+    pub(super) fn host(&self, claim: usize) -> usize {
+        self.nodes.len() + claim
+    }
+
+    /// Counts a pod that was placed on a node.
+    pub(super) fn note_on_node(&mut self, shape: usize, node: usize) {
+        for index in 0..self.shapes[shape].counted_by.len() {
+            self.count_on_node(self.shapes[shape].counted_by[index], node);
+        }
+        for index in 0..self.shapes[shape].repels.len() {
+            self.repel_on_node(self.shapes[shape].repels[index], node);
+        }
+        self.version += 1;
+    }
+
+    /// Counts a pod that was placed in a claim, where it is known where that will be.
+    pub(super) fn note_in_claim(&mut self, shape: usize, claim: usize) {
+        let host = self.host(claim);
+        let mut unsettled = std::mem::take(&mut self.claims[claim].unsettled);
+        let before = unsettled.len();
+        unsettled.extend(&self.shapes[shape].counted_by);
+        if !unsettled.is_empty() {
+            let mut index = 0;
+            unsettled.retain(|group| {
+                let is_new = index >= before;
+                index += 1;
+                !self.count_in_claim(*group, claim, host, is_new)
+            });
+            self.version += 1;
+        }
+        self.claims[claim].unsettled = unsettled;
+        for index in 0..self.shapes[shape].repels.len() {
+            let repulsion = self.shapes[shape].repels[index];
+            match self.repulsions[repulsion].field {
+                Field::Host => self.repulsions[repulsion].add(host),
+                Field::Key(key) => {
+                    // Where a claim can still be in several domains, none of them is free.
+                    let domains = self.domains_of(claim, key);
+                    domains.iter().for_each(|domain| self.repulsions[repulsion].add(domain));
+                    self.version += 1;
+                }
+            }
+        }
+    }
+
+    /// Counts a pod of a claim for a group; false where it isn't known yet in which domain it will be.
+    fn count_in_claim(&mut self, group: usize, claim: usize, host: usize, is_new: bool) -> bool {
+        let state = self.claims[claim].state;
+        let filter = self.groups[group].filter;
+        if is_new && !self.state_takes_part(filter, state) {
+            return true;
+        }
+        match self.groups[group].field {
+            Field::Host => self.groups[group].add(host),
+            Field::Key(key) => {
+                let domains = self.domains_of(claim, key);
+                match (domains.first(), domains.count()) {
+                    (Some(domain), 1) if !self.may_lack(claim, key) => self.groups[group].add(domain),
+                    (None, _) => self.groups[group].add_nowhere(),
+                    _ => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Domains that the claim may be in.
+    fn domains_of(&self, claim: usize, key: usize) -> Bits {
+        let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
+        let mut domains = state.domains[key].clone();
+        for domain in state.domains[key].iter() {
+            if !self.domains.slots(state.template, key, domain).intersects(&claim.slots) {
+                domains.remove(domain);
+            }
+        }
+        domains
+    }
+
+    /// Whether the claim may become a node without the label.
+    fn may_lack(&self, claim: usize, key: usize) -> bool {
+        let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
+        if !state.absent[key] {
+            return false;
+        }
+        let mut bare = claim.slots.clone();
+        for domain in state.domains[key].iter() {
+            bare.drop_all(self.domains.slots(state.template, key, domain));
+        }
+        !bare.is_empty()
+    }
+
+    /// The number of a requirement to be in one domain.
+    pub(super) fn pin(&mut self, key: usize, domain: usize) -> WantedId {
+        if let Some(pin) = self.pins.get(&(key, domain)) {
+            return *pin;
+        }
+        let requirement = Requirement::one_of(self.domains.name(key), &[self.domains.value(key, domain)]);
+        let pin = self.states.number(&std::iter::once(requirement).collect());
+        self.pins.insert((key, domain), pin);
+        pin
+    }
+
+    pub(super) fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
+        let on_new: Vec<&Pod> =
+            self.claims.iter().flat_map(|claim| &claim.pods).map(|pod| self.pods[*pod as usize]).collect();
+        self.warnings.note_undeclared_taints(&self.nodes, &self.axes, &self.templates, &on_new);
+        let reservation = |index: usize| self.shared.reservations.name(index).to_owned();
+        let reservation = (self.shared.reservations.key(), &reservation as &dyn Fn(usize) -> String);
+        let mut node_claims = Vec::new();
+        for claim in &self.claims {
+            let state = self.states.get(claim.state);
+            let template = &self.templates[state.template];
+            let planned = planned(claim, state, template, &self.pods, &self.input.options, reservation);
+            self.warnings.note_relaxed(&planned, template.pool);
+            node_claims.push(planned);
+        }
+        let placements = Existing::placements(self.nodes);
+        Plan { node_claims, placements, pending, warnings: self.warnings.into_sorted() }
+    }
+
+    /// Cuts the claims down to what they will list and charges the limits of their NodePools with that; whether there is room again.
+    /// When a claim is opened it isn't known yet what more pods will leave of it, and the most that it can be is charged.
+    pub(super) fn recharge(&mut self) -> bool {
+        let mut room = false;
+        for (number, template) in self.templates.iter_mut().enumerate() {
+            if template.limits.is_empty() {
+                continue;
+            }
+            let own = self.claims.iter_mut().filter(|claim| self.states.get(claim.state).template == number);
+            let cut = own.map(|claim| {
+                let kept = kept(claim, self.states.get(claim.state), template, &self.input.options);
+                claim.slots.keep(&template.of_types(&kept));
+                claim.slots.clone()
+            });
+            let cut: Vec<Bits> = cut.collect();
+            room |= template.limits.recharge(template.pool, cut.into_iter());
+        }
+        room
+    }
+
+    /// Opens a claim with its first pod.
+    pub(super) fn opened(&self, state: StateId, slots: Bits, relaxed: bool) -> Claim<'a> {
+        Claim {
+            state,
+            slots,
+            held: Vec::new(),
+            ports: Vec::new(),
+            unsettled: Vec::new(),
+            pods: Vec::new(),
+            relaxed,
+            turn: Turn::first(i64::try_from(self.log.len()).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+fn count(group: &mut Group, place: Option<usize>) {
+    match place {
+        Some(place) => group.add(place),
+        None => group.add_nowhere(),
+    }
+}
+
+fn groups(all: impl Iterator<Item = (Field, usize)>, domains: &Domains) -> Vec<Group> {
+    all.map(|(field, filter)| {
+        let count = if let Field::Key(key) = field { domains.count(key) } else { 0 };
+        Group::new(field, filter, count)
+    })
+    .collect()
+}
+
+fn filters(catalogues: &Catalogues, states: &mut States) -> Vec<Vec<Alternative>> {
+    let all = catalogues.filters.iter();
+    all.map(|filter| Alternative::all(filter.alternatives.iter().cloned(), states)).collect()
+}
+
+/// The topology keys, the host name aside, of everything that pods ask for and of what keeps pods away.
+fn topology_keys<'a>(input: &'a Input, pods: &[&'a Pod]) -> BTreeSet<&'a str> {
+    let mut keys = BTreeSet::new();
+    for pod in pods {
+        keys.extend(pod.topology_spread.iter().map(|constraint| constraint.topology_key.as_str()));
+        let wished = pod.preferred_pod_affinity.iter().chain(&pod.preferred_pod_anti_affinity);
+        let terms = pod.pod_affinity.iter().chain(wished.map(|wish| &wish.term));
+        keys.extend(terms.map(|term| term.topology_key.as_str()));
+    }
+    let repelling = pods.iter().copied().chain(input.bound_pods.values().flatten().map(|pod| &**pod));
+    keys.extend(repelling.flat_map(|pod| &pod.pod_anti_affinity).map(|term| term.topology_key.as_str()));
+    keys.remove(HOSTNAME);
+    keys
+}
+
+fn prefers(templates: &[Template<'_>], nodes: &[&Node]) -> bool {
+    let of_pools = templates.iter().flat_map(|template| {
+        let of_types = template.candidates.iter().flat_map(|candidate| &candidate.taints);
+        template.pool.taints.iter().chain(of_types)
+    });
+    let of_nodes = nodes.iter().flat_map(|node| &node.taints);
+    of_pools.chain(of_nodes).any(|taint| taint.effect == TaintEffect::PreferNoSchedule)
+}
+
+impl<'a> Compiler<'a, '_> {
+    /// For each bound pod that keeps others away, by its UID, the repulsions that it carries.
+    fn bound_repulsions(&mut self) -> BTreeMap<&'a str, Vec<usize>> {
+        let mut found = BTreeMap::new();
+        for pod in self.input.bound_pods.values().flatten().filter(|pod| !pod.pod_anti_affinity.is_empty()) {
+            let repulsions = self.repulsions_of(pod);
+            found.insert(pod.uid.as_str(), repulsions);
+        }
+        found
+    }
+}
