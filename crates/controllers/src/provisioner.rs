@@ -14,12 +14,15 @@ use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_lifecycle::ledger::assigned;
 use karpenter_capi_model::name::NamespacedName;
+use karpenter_capi_model::reason::ReasonCode;
 use karpenter_capi_scheduling::input::{Options, ReservedOfferingMode};
-use karpenter_capi_scheduling::plan::{Plan, PlannedNodeClaim};
-use karpenter_capi_scheduling::solve;
+use karpenter_capi_scheduling::plan::{PendingPod, Plan, PlannedNodeClaim};
+use karpenter_capi_scheduling::{effective_zones, solve_while};
 use kube::api::PostParams;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +34,9 @@ const AGAIN: Duration = Duration::from_secs(10);
 const CREATED_AT_ONCE: usize = 32;
 /// How often a long pass says that it is still at it.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// How long pods are looked at in one pass, as upstream. Those that weren't looked at by then are taken up at once by the next pass, in
+/// which the others have their places already.
+const LONGEST: Duration = Duration::from_mins(1);
 /// Own writes that no watch shows for this long were missed by it.
 const ASSUMED_FOR: jiff::SignedDuration = jiff::SignedDuration::from_mins(1);
 
@@ -58,25 +64,70 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             seen = context.trigger.batch(settings.0, settings.1) => seen,
         };
-        let again = match pass(&context, &seen, &mut memory).await {
-            Ok(pending) => pending,
+        let until = Instant::now() + LONGEST;
+        match pass(&context, &seen, &mut memory, move || Instant::now() < until).await {
+            Ok(Left::Nobody) => {}
+            Ok(Left::WithoutAPlace) => context.trigger.anything_after(AGAIN),
+            Ok(Left::NotLookedAt) => context.trigger.anything(),
             Err(error) => {
                 tracing::error!(error = %chain(&error), "provisioning failed");
-                true
+                context.trigger.anything_after(AGAIN);
             }
-        };
-        if again {
-            context.trigger.anything_after(AGAIN);
         }
     }
 }
 
-/// One pass. Returns whether pods were left without a place.
+/// Pods that a pass has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// Everybody has a place.
+    Nobody,
+    /// Some have none.
+    WithoutAPlace,
+    /// Some weren't looked at, since the pass ended early.
+    NotLookedAt,
+}
+
+/// What a pass has decided.
+struct Solved {
+    provisioning: ProvisioningInput,
+    plan: Plan,
+    /// Pods that weren't looked at for want of time: nothing is known of them.
+    not_looked_at: HashSet<NamespacedName>,
+    /// How many pods wait, by the zone that is left to them.
+    zones: BTreeMap<String, usize>,
+}
+
+fn decide(provisioning: ProvisioningInput, go_on: impl Fn() -> bool) -> Solved {
+    let input = &provisioning.input;
+    if input.pods.is_empty() {
+        let (plan, not_looked_at, zones) = Default::default();
+        return Solved { provisioning, plan, not_looked_at, zones };
+    }
+    let zones = effective_zones(input);
+    let ended = Cell::new(false);
+    let plan = solve_while(input, &|| {
+        let on = !ended.get() && go_on();
+        ended.set(!on);
+        on
+    });
+    let unseen =
+        |pending: &&PendingPod| pending.reasons.iter().any(|reason| reason.code == ReasonCode::NotEvaluated);
+    let not_looked_at = if ended.get() {
+        plan.pending.iter().filter(unseen).map(|pending| pending.pod.clone()).collect()
+    } else {
+        HashSet::new()
+    };
+    Solved { provisioning, plan, not_looked_at, zones }
+}
+
+/// One pass, which looks at pods while `go_on` says so. What was decided until then is carried out.
 async fn pass(
     context: &Arc<Context>,
     seen: &HashMap<String, tokio::time::Instant>,
     memory: &mut Memory,
-) -> Result<bool, Error> {
+    go_on: impl Fn() -> bool + Send + 'static,
+) -> Result<Left, Error> {
     let now = Timestamp::now();
     context.index.expire_assumed(now.saturating_sub(ASSUMED_FOR).unwrap_or(now));
     let snapshot = context.index.snapshot();
@@ -87,43 +138,61 @@ async fn pass(
     let started = Instant::now();
     // The decision takes as long as it takes; the async threads serve health checks and watches meanwhile.
     let scheduling_id = now.to_string();
+    let waiting = Arc::new(AtomicUsize::new(seen.len()));
     let run = context.metrics.scheduling_started("provisioner", &scheduling_id, seen.len());
+    let counted = Arc::clone(&waiting);
     let mut solving = tokio::task::spawn_blocking(move || {
         let provisioning = provisioning_input(&snapshot, &options);
-        let plan =
-            if provisioning.input.pods.is_empty() { Plan::default() } else { solve(&provisioning.input) };
-        (provisioning, plan)
+        counted.store(provisioning.input.pods.len(), Ordering::Relaxed);
+        decide(provisioning, go_on)
     });
     let solved = loop {
         tokio::select! {
             solved = &mut solving => break solved,
-            () = tokio::time::sleep(PROGRESS) => run.progress(seen.len(), started.elapsed()),
+            () = tokio::time::sleep(PROGRESS) => {
+                run.progress(waiting.load(Ordering::Relaxed), started.elapsed());
+            }
         }
     };
     drop(run);
-    let (provisioning, plan) = solved.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
+    let solved = solved.map_err(|_| Error::TaskEnded("solve".to_owned()))?;
+    report::measure(context, &solved, started.elapsed());
+    carry_out(context, &solved, seen, memory).await
+}
+
+/// Creates what was planned, and tells people.
+async fn carry_out(
+    context: &Context,
+    solved: &Solved,
+    seen: &HashMap<String, tokio::time::Instant>,
+    memory: &mut Memory,
+) -> Result<Left, Error> {
+    let Solved { provisioning, plan, not_looked_at, .. } = solved;
     let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
     memory.nominations.retain(|uid, _| wanting.contains(uid.as_str()));
     memory.decided.retain(|uid| wanting.contains(uid.as_str()));
-    report::note_first_decisions(context, &provisioning, seen, &mut memory.decided);
-    report::measure(context, &provisioning, &plan, started.elapsed());
+    report::note_first_decisions(context, solved, seen, &mut memory.decided);
     if provisioning.input.pods.is_empty() {
-        return Ok(false);
+        return Ok(Left::Nobody);
     }
     tracing::info!(
         pods = provisioning.input.pods.len(),
         node_claims = plan.node_claims.len(),
         on_existing = plan.placements.iter().map(|placement| placement.pods.len()).sum::<usize>(),
-        pending = plan.pending.len(),
-        milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        pending = plan.pending.len() - not_looked_at.len(),
+        not_looked_at = not_looked_at.len(),
         "computed a plan"
     );
     for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
-        memory.nominate(&provisioning, &placement.pods, &placement.node);
+        memory.nominate(provisioning, &placement.pods, &placement.node);
     }
-    create_all(context, &provisioning, &plan, memory).await?;
-    report::tell(context, &provisioning, &plan).await;
-    Ok(!plan.pending.is_empty())
+    create_all(context, provisioning, plan, memory).await?;
+    report::tell(context, solved).await;
+    Ok(match (plan.pending.is_empty(), not_looked_at.is_empty()) {
+        (true, _) => Left::Nobody,
+        (false, true) => Left::WithoutAPlace,
+        (false, false) => Left::NotLookedAt,
+    })
 }
 
 fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String, String>) -> InputOptions {
@@ -210,3 +279,6 @@ async fn create(
     context.changed(crate::watch::Change::Object(created.into()));
     Ok(Some(name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,12 +11,15 @@ mod budget;
 mod claims;
 mod host_ports;
 mod nodes;
+mod open;
 mod options;
 mod pending;
 mod place;
 mod servable;
 mod spread;
 mod volumes;
+
+pub(crate) use open::OpenDomains;
 
 use crate::input::Input;
 use crate::plan::Plan;
@@ -46,7 +49,7 @@ pub fn audit(input: &Input, plan: &Plan) -> Vec<Violation> {
     auditor.limits();
     auditor.headroom();
     auditor.reservations();
-    let residents = auditor.residents();
+    let residents = auditor.residents(None);
     auditor.anti_affinity(&residents);
     auditor.affinity(&residents);
     auditor.spread(&residents);

@@ -8,6 +8,8 @@ pub mod input;
 pub mod plan;
 mod screen;
 mod solve;
+mod zones;
 
 pub use audit::{Violation, audit};
 pub use solve::{solve, solve_while};
+pub use zones::effective_zones;

@@ -1,11 +1,12 @@
 //! What is told of scheduling.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus::{Error, Gauge, GaugeVec, Histogram, HistogramVec};
 
 use super::Metrics;
-use super::register::{DURATION_BUCKETS, Register, count};
+use super::register::{DURATION_BUCKETS, Register, count, forget, has};
 
 const RUN: &[&str] = &["controller", "scheduling_id"];
 
@@ -15,6 +16,7 @@ pub(super) struct SchedulingSeries {
     unfinished: GaugeVec,
     unschedulable: GaugeVec,
     ignored: Gauge,
+    zones: GaugeVec,
     decision: Histogram,
 }
 
@@ -45,6 +47,11 @@ impl SchedulingSeries {
             ignored: register.gauge(
                 "karpenter_scheduler_ignored_pods_count",
                 "Number of pods ignored during scheduling by Karpenter.",
+            )?,
+            zones: register.gauges(
+                "karpenter_scheduler_pending_pods_by_effective_zone_count",
+                "The number of pending pods by the zone that is left to them: a zone's name, \"flexible\" or \"none\".",
+                &["controller", "zone"],
             )?,
             decision: register.histogram(
                 "karpenter_pods_scheduling_decision_duration_seconds",
@@ -109,6 +116,17 @@ impl Metrics {
     /// How many pods are passed over, since they say something that can't be understood.
     pub fn ignored_pods(&self, pods: usize) {
         self.scheduling.ignored.set(count(pods));
+    }
+
+    /// How many pods wait, by the zone that is left to them; series of zones for which nobody waits any more end.
+    pub fn pending_pods_by_effective_zone(&self, controller: &str, zones: &BTreeMap<String, usize>) {
+        let series = &self.scheduling.zones;
+        forget(series, |metric| {
+            has(metric, "controller", controller) && !zones.keys().any(|zone| has(metric, "zone", zone))
+        });
+        for (zone, pods) in zones {
+            series.with_label_values(&[controller, zone.as_str()]).set(count(*pods));
+        }
     }
 
     /// A pod was first decided on so long after it was first seen.

@@ -42,6 +42,7 @@ const TABLE: &[(&str, MetricType, &[&str])] = &[
     ("karpenter_pods_eviction_requests_total", COUNTER, &["code"]),
     ("karpenter_pods_scheduling_decision_duration_seconds", HISTOGRAM, &[]),
     ("karpenter_scheduler_ignored_pods_count", GAUGE, &[]),
+    ("karpenter_scheduler_pending_pods_by_effective_zone_count", GAUGE, &["controller", "zone"]),
     ("karpenter_scheduler_queue_depth", GAUGE, &["controller", "scheduling_id"]),
     ("karpenter_scheduler_scheduling_duration_seconds", HISTOGRAM, &["controller"]),
     ("karpenter_scheduler_unfinished_work_seconds", GAUGE, &["controller", "scheduling_id"]),
@@ -122,6 +123,7 @@ fn exercise<'a>(
     metrics.cluster_state_unsynced(Duration::from_secs(2));
     metrics.cluster_state_synced(7);
     metrics.ignored_pods(1);
+    metrics.pending_pods_by_effective_zone("provisioner", &[("none".to_owned(), 1)].into());
     metrics.pod_decided(Duration::from_secs(1));
     metrics.scheduling_finished("provisioner", Duration::from_millis(20), 2);
     metrics.scheduling_started("provisioner", scheduling_id, 60)
@@ -339,4 +341,21 @@ fn the_documentation_names_every_metric_with_its_type_and_labels() {
             "docs/metrics.md has no row that begins with {row}"
         );
     }
+}
+
+#[test]
+fn a_zone_for_which_nobody_waits_any_more_has_no_series() {
+    const NAME: &str = "karpenter_scheduler_pending_pods_by_effective_zone_count";
+    let registry = Registry::new();
+    let metrics = Metrics::new(&registry).unwrap();
+    metrics.pending_pods_by_effective_zone("disruption", &[("z1".to_owned(), 9)].into());
+    metrics.pending_pods_by_effective_zone(
+        "provisioner",
+        &[("z1".to_owned(), 2), ("flexible".to_owned(), 1)].into(),
+    );
+    let of = |zone: &str| value(&registry, NAME, &[("controller", "provisioner"), ("zone", zone)]);
+    assert_eq!((of("z1"), of("flexible")), (Some(2.0), Some(1.0)));
+    metrics.pending_pods_by_effective_zone("provisioner", &[("flexible".to_owned(), 3)].into());
+    assert_eq!((of("z1"), of("flexible")), (None, Some(3.0)));
+    assert_eq!(value(&registry, NAME, &[("controller", "disruption"), ("zone", "z1")]), Some(9.0));
 }

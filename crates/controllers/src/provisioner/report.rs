@@ -1,10 +1,11 @@
 //! What people and metrics are told of a pass.
 
+use super::Solved;
 use crate::context::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
 use karpenter_capi_cluster::input::ProvisioningInput;
 use karpenter_capi_model::name::NamespacedName;
-use karpenter_capi_scheduling::plan::{PendingPod, Plan};
+use karpenter_capi_scheduling::plan::PendingPod;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -15,8 +16,10 @@ const TOLD_PODS: usize = 100;
 const TOLD_REASONS: usize = 5;
 
 /// Sets the metrics of a pass.
-pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan: &Plan, took: Duration) {
-    context.metrics.scheduling_finished("provisioner", took, plan.pending.len());
+pub(super) fn measure(context: &Context, solved: &Solved, took: Duration) {
+    let Solved { provisioning, plan, not_looked_at, zones } = solved;
+    context.metrics.scheduling_finished("provisioner", took, plan.pending.len() - not_looked_at.len());
+    context.metrics.pending_pods_by_effective_zone("provisioner", zones);
     context
         .metrics
         .ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
@@ -26,11 +29,12 @@ pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan:
 /// Observes how long each pod waited for its first decision.
 pub(super) fn note_first_decisions(
     context: &Context,
-    provisioning: &ProvisioningInput,
+    solved: &Solved,
     seen: &HashMap<String, Instant>,
     decided: &mut HashSet<String>,
 ) {
-    for pod in &provisioning.input.pods {
+    let pods = solved.provisioning.input.pods.iter();
+    for pod in pods.filter(|pod| !solved.not_looked_at.contains(&pod.name)) {
         if decided.insert(pod.uid.clone())
             && let Some(since) = seen.get(&pod.uid)
         {
@@ -39,14 +43,16 @@ pub(super) fn note_first_decisions(
     }
 }
 
-/// Tells each pod where it is to start, or why it has no place.
-pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) {
+/// Tells each pod where it is to start, or why it has no place. Of pods that weren't looked at there is nothing to tell.
+pub(super) async fn tell(context: &Context, solved: &Solved) {
+    let Solved { provisioning, plan, not_looked_at, .. } = solved;
     let in_flight = plan.placements.iter().filter(|placement| placement.in_flight);
     let nominations: Vec<_> = in_flight
         .flat_map(|placement| placement.pods.iter().map(|pod| (pod, placement.node.clone())))
         .collect();
     nominate(context, provisioning, &nominations).await;
-    for pending in plan.pending.iter().take(TOLD_PODS) {
+    let looked_at = plan.pending.iter().filter(|pending| !not_looked_at.contains(&pending.pod));
+    for pending in looked_at.take(TOLD_PODS) {
         context
             .events
             .warning(&pod_reference(provisioning, &pending.pod), "FailedScheduling", sentence(pending))

@@ -76,7 +76,8 @@ impl Residents<'_> {
 
 impl<'a> Auditor<'a> {
     /// Collects the final state. A pod that the plan is about doesn't hold its former place any more, and a terminal pod none.
-    pub(super) fn residents(&self) -> Residents<'a> {
+    /// Domains are those of the topology keys of pods in it, and of one more.
+    pub(super) fn residents(&self, also: Option<&str>) -> Residents<'a> {
         let mut places = Vec::new();
         let mut all = Vec::new();
         for node in &self.input.nodes {
@@ -99,8 +100,8 @@ impl<'a> Auditor<'a> {
                 }));
             }
         }
-        let domains = topology_keys(&all)
-            .into_iter()
+        let keys = topology_keys(&all).into_iter().chain(also);
+        let domains = keys
             .map(|key| (key.to_owned(), places.iter().map(|place| self.domains_of(place, key)).collect()))
             .collect();
         Residents { places, all, domains }

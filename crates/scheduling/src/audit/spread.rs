@@ -30,10 +30,23 @@ use std::collections::{BTreeMap, BTreeSet};
 const NEW_HOST: &str = "a new node";
 
 /// Placed pods that carry the same constraint with the same filter, by index into [`Residents::all`].
-struct Group<'a> {
-    pod: &'a Pod,
-    constraint: &'a TopologySpreadConstraint,
-    members: Vec<usize>,
+pub(super) struct Group<'a> {
+    pub(super) pod: &'a Pod,
+    pub(super) constraint: &'a TopologySpreadConstraint,
+    pub(super) members: Vec<usize>,
+}
+
+impl Group<'_> {
+    /// Whether a pod with such a constraint belongs to the group.
+    pub(super) fn is_of(&self, pod: &Pod, constraint: &TopologySpreadConstraint) -> bool {
+        let own = self.pod;
+        self.constraint == constraint
+            && own.name.namespace == pod.name.namespace
+            && own.node_selector == pod.node_selector
+            && own.required_node_affinity == pod.required_node_affinity
+            && (!constraint.honor_node_taints || own.tolerations == pod.tolerations)
+            && keys_of(own).eq(keys_of(pod))
+    }
 }
 
 /// Pods of a domain.
@@ -69,14 +82,7 @@ impl<'a> Auditor<'a> {
                 return;
             }
         }
-        let eligible: Vec<bool> =
-            residents.places.iter().map(|place| self.is_eligible(group, place)).collect();
-        let figures = Figures {
-            counts: count(residents, group, &eligible),
-            eligible: self.eligible_domains(residents, group, &eligible),
-            max_skew: usize::try_from(group.constraint.max_skew).unwrap_or(0),
-            min_domains: usize::try_from(group.constraint.min_domains.unwrap_or(0)).unwrap_or(0),
-        };
+        let figures = self.figures(residents, group);
         for (domain, left) in figures.left_over() {
             let stuck = group.members.iter().filter_map(|index| residents.all.get(*index)).find(|member| {
                 domains.get(member.place).and_then(Domains::pinned) == Some(&domain)
@@ -103,7 +109,18 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Whether pods in this place count, and its domain.
+    pub(super) fn figures(&self, residents: &Residents<'a>, group: &Group<'a>) -> Figures {
+        let eligible: Vec<bool> =
+            residents.places.iter().map(|place| self.is_eligible(group, place)).collect();
+        Figures {
+            counts: count(residents, group, &eligible),
+            eligible: self.eligible_domains(residents, group, &eligible),
+            max_skew: usize::try_from(group.constraint.max_skew).unwrap_or(0),
+            min_domains: usize::try_from(group.constraint.min_domains.unwrap_or(0)).unwrap_or(0),
+        }
+    }
+
+    /// Whether pods in this place count.
     fn is_eligible(&self, group: &Group<'_>, place: &Place<'_>) -> bool {
         let Group { pod, constraint, .. } = *group;
         let by_affinity = !constraint.honor_node_affinity;
@@ -206,16 +223,7 @@ fn groups<'a>(residents: &Residents<'a>) -> Vec<Group<'a>> {
     for (index, resident) in residents.all.iter().enumerate().filter(|(_, resident)| resident.placed) {
         let pod = resident.pod;
         for constraint in pod.topology_spread.iter().filter(|constraint| constraint.required) {
-            let alike = |group: &&mut Group<'_>| {
-                let other = group.pod;
-                group.constraint == constraint
-                    && other.name.namespace == pod.name.namespace
-                    && other.node_selector == pod.node_selector
-                    && other.required_node_affinity == pod.required_node_affinity
-                    && (!constraint.honor_node_taints || other.tolerations == pod.tolerations)
-                    && keys_of(other).eq(keys_of(pod))
-            };
-            match groups.iter_mut().find(alike) {
+            match groups.iter_mut().find(|group| group.is_of(pod, constraint)) {
                 Some(group) if group.members.last() == Some(&index) => {}
                 Some(group) => group.members.push(index),
                 None => groups.push(Group { pod, constraint, members: vec![index] }),
@@ -226,7 +234,7 @@ fn groups<'a>(residents: &Residents<'a>) -> Vec<Group<'a>> {
 }
 
 /// Whether the constraint counts the pod.
-fn matches(group: &Group<'_>, pod: &Pod) -> bool {
+pub(super) fn matches(group: &Group<'_>, pod: &Pod) -> bool {
     group.pod.name.namespace == pod.name.namespace
         && group.constraint.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
 }
@@ -254,7 +262,7 @@ fn count(residents: &Residents<'_>, group: &Group<'_>, eligible: &[bool]) -> BTr
 }
 
 /// A constraint with its figures.
-struct Figures {
+pub(super) struct Figures {
     counts: BTreeMap<String, Count>,
     eligible: BTreeSet<String>,
     max_skew: usize,
@@ -262,6 +270,14 @@ struct Figures {
 }
 
 impl Figures {
+    /// The domains into which one more pod may come now, which the constraint counts or doesn't.
+    pub(super) fn open(&self, counted: bool) -> BTreeSet<String> {
+        let most = self.minimum(&self.counts).saturating_add(self.max_skew);
+        let then =
+            |domain: &String| self.counts.get(domain).map_or(0, |count| count.now) + usize::from(counted);
+        self.eligible.iter().filter(|domain| then(domain) <= most).cloned().collect()
+    }
+
     /// Domains, with how many pods that carry the constraint can't come to them in any order.
     fn left_over(&self) -> Vec<(String, usize)> {
         let after = self.all_come_but(None);

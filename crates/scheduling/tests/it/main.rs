@@ -10,3 +10,4 @@ mod packing;
 mod properties;
 mod reasons;
 mod support;
+mod zones;
