@@ -115,8 +115,15 @@ pub(super) fn planned(
 ) -> PlannedNodeClaim {
     let mut requirements = state.requirements.clone();
     let kept = kept(claim, state, template, options);
+    let mut relaxed = claim.relaxed;
     if kept.iter().any(|slot| template.reserved.contains(*slot)) {
         pin_reserved(&mut requirements, template, &claim.slots, reservation);
+        // A minimum is for the case that capacity runs out, which what is held can't. Other types don't count any more.
+        let types: Vec<&InstanceType> = kept.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+        if min_values::select(&types, &requirements, options.max_instance_types).is_err() {
+            requirements = min_values::relaxed(&types, &requirements, options.max_instance_types);
+            relaxed = true;
+        }
     }
     let daemons = kept.iter().map(|slot| template.candidate(*slot).daemons.clone());
     let daemon_requests = daemons.reduce(|a, b| a.min(&b)).unwrap_or_default();
@@ -133,7 +140,7 @@ pub(super) fn planned(
         daemon_requests,
         pods: own.iter().map(|pod| pod.name.clone()).collect(),
         options: kept.into_iter().map(|slot| option(template, slot)).collect(),
-        min_values_relaxed: claim.relaxed,
+        min_values_relaxed: relaxed,
     }
 }
 

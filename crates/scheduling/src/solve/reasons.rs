@@ -4,9 +4,10 @@
 mod topology;
 
 use super::demand::{Alternative, alternatives};
+use super::fit::Answer;
 use super::min_values;
 use super::place::{Errand, Prices};
-use super::states::StateId;
+use super::states::{StateId, WantedId};
 use super::template::{Ask, Candidate, Refusal, Template};
 use super::world::World;
 use crate::plan::{PendingPod, PendingReason};
@@ -52,6 +53,7 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
     }
     let errand = Errand { pod, shape, level, prices: Prices::Any };
     let mut reasons = Vec::new();
+    let mut waiting_for = None;
     // Templates stand in the same order, and only for usable pools.
     let mut templates = 0..;
     for index in 0..world.pools.len() {
@@ -64,7 +66,7 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
             let stopped = Stopped::new(0, ReasonCode::Paused, message);
             reasons.push(reason(Some(pool), None, stopped.helped_by("take the annotation off".to_owned())));
         } else if let Some(template) = templates.next() {
-            of_template(world, errand, template, &mut reasons);
+            of_template(world, errand, template, &mut waiting_for, &mut reasons);
         }
     }
     if reasons.is_empty() {
@@ -112,11 +114,21 @@ impl Stopped {
 /// An alternative that a NodePool could serve, as far as the NodePool goes.
 struct Passing {
     requirements: Requirements,
-    /// Slots of the states that topology allows.
+    /// What the pod and its volumes add to those of the NodePool.
+    wanted: WantedId,
+    /// The state of such a claim; None where no type meets it.
+    joined: Option<StateId>,
+    /// The states that topology allows.
     targets: Vec<StateId>,
 }
 
-fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: &mut Vec<PendingReason>) {
+fn of_template<'a>(
+    world: &mut World<'a>,
+    errand: Errand,
+    template: usize,
+    waiting_for: &mut Option<&'a NodePool>,
+    reasons: &mut Vec<PendingReason>,
+) {
     let mut passing = Vec::new();
     let mut furthest: Option<Stopped> = None;
     for index in 0..world.shapes[errand.shape].levels[errand.level].alternatives.len() {
@@ -125,12 +137,17 @@ fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: 
             Err(stopped) => furthest = Some(further(furthest, stopped)),
         }
     }
-    let explanation = Explanation { world, template: &world.templates[template], errand };
-    let pool = Some(explanation.template.pool);
+    let pool = Some(world.templates[template].pool);
     if passing.is_empty() {
         reasons.extend(furthest.map(|stopped| reason(pool, None, stopped)));
         return;
     }
+    if let Some(stopped) = waits(world, errand, &passing, waiting_for) {
+        *waiting_for = waiting_for.or(pool);
+        reasons.push(reason(pool, None, stopped));
+        return;
+    }
+    let explanation = Explanation { world, template: &world.templates[template], errand };
     if explanation.template.candidates.is_empty() {
         let message = "no MachineDeployment matches the NodePool".to_owned();
         reasons.push(reason(pool, None, Stopped::new(0, ReasonCode::NoOffering, message)));
@@ -138,20 +155,40 @@ fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: 
     explanation.of_types(&passing, reasons);
 }
 
+/// Whether the pod waits for reserved capacity of this NodePool, or of one before it.
+fn waits(
+    world: &mut World<'_>,
+    errand: Errand,
+    passing: &[Passing],
+    waiting_for: &Option<&NodePool>,
+) -> Option<Stopped> {
+    let known = passing.iter().filter_map(|passed| Some((passed.joined?, passed.targets.clone())));
+    let (joined, targets): (Vec<StateId>, Vec<Vec<StateId>>) = known.unzip();
+    let message = match (world.best(errand, None, &joined, &targets), waiting_for) {
+        (Answer::Waits, _) => "every place in the reservations that would serve is held".to_owned(),
+        (Answer::Serves(_), Some(pool)) => {
+            format!("not tried: the pod waits for reserved capacity of NodePool {}", pool.name)
+        }
+        _ => return None,
+    };
+    Some(Stopped::new(12, ReasonCode::Reserved, message))
+}
+
 /// Whether an alternative gets past the NodePool itself and past topology.
 fn pass(world: &mut World<'_>, errand: Errand, template: usize, index: usize) -> Result<Passing, Stopped> {
     let explanation = Explanation { world, template: &world.templates[template], errand };
     let alternatives = std::rc::Rc::clone(&explanation.level().alternatives);
-    let requirements = explanation.at_the_pool(&alternatives[index])?;
-    let Some(base) = world.bases[template] else { return Ok(Passing { requirements, targets: Vec::new() }) };
-    let joined = alternatives[index].on_new().ok();
-    let joined = joined.and_then(|one| world.states.with(&world.templates, &world.domains, base, one));
-    let Some(joined) = joined else { return Ok(Passing { requirements, targets: Vec::new() }) };
+    let (requirements, wanted) = explanation.at_the_pool(&alternatives[index])?;
+    let base = world.bases[template];
+    let joined = base.and_then(|base| world.states.with(&world.templates, &world.domains, base, wanted));
+    let Some(joined) = joined else {
+        return Ok(Passing { requirements, wanted, joined: None, targets: Vec::new() });
+    };
     let targets = world.targets(joined, errand);
-    if !targets.is_empty() && world.new_host_will_do(errand) {
-        return Ok(Passing { requirements, targets });
+    if targets.is_empty() || !world.new_host_will_do(errand) {
+        return Err(topology::stopped(world, errand, joined));
     }
-    Err(topology::stopped(world, errand, joined))
+    Ok(Passing { requirements, wanted, joined: Some(joined), targets })
 }
 
 struct Explanation<'w, 'a> {
@@ -187,7 +224,7 @@ impl Explanation<'_, '_> {
     }
 
     /// What a new claim of the pool would require, or what stops the pod before any type is looked at.
-    fn at_the_pool(&self, alternative: &Alternative) -> Result<Requirements, Stopped> {
+    fn at_the_pool(&self, alternative: &Alternative) -> Result<(Requirements, WantedId), Stopped> {
         let pool = self.template.pool;
         if let Some(taint) = untolerated(&pool.taints, &self.pod().tolerations, self.level().prefer_too) {
             let message = format!("NodePool {} has taint {taint}, which the pod doesn't tolerate", pool.name);
@@ -198,14 +235,15 @@ impl Explanation<'_, '_> {
             let message = format!("{wanted} is wanted, but {} {why}", wanted.key());
             Stopped::new(1, ReasonCode::Requirements, message)
         })?;
-        let wanted = self.world.states.wanted(wanted);
+        let asked = wanted;
+        let wanted = self.world.states.wanted(asked);
         if let Some(conflict) = pool.requirements.first_conflict(wanted, self.template.keys.of_types()) {
             let message = if conflict.key() == NODEPOOL && conflict.operator() == Operator::DoesNotExist {
                 format!("excluded from Karpenter nodes by its own affinity ({conflict})")
             } else {
                 format!("NodePool {}: {}", pool.name, pool.requirements.incompatible(conflict))
             };
-            let stopped = Stopped::new(2, self.whose(conflict), message);
+            let stopped = Stopped::new(2, self.whose(asked, conflict), message);
             return Err(match pool.requirements.get(conflict.key()) {
                 Some(offered) => stopped.helped_by(format!("ask for {offered}")),
                 None => stopped.helped_by(format!("give NodePool {} a requirement {conflict}", pool.name)),
@@ -217,14 +255,15 @@ impl Explanation<'_, '_> {
             let remedy = format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
             return Err(Stopped::new(3, ReasonCode::Limits, message).helped_by(remedy));
         }
-        Ok(pool.requirements.and(wanted))
+        Ok((pool.requirements.and(wanted), asked))
     }
 
-    /// Whether the pod asks for it itself, or its volumes do.
-    fn whose(&self, wanted: &Requirement) -> ReasonCode {
-        let own = alternatives(self.pod());
-        let asked = own.iter().any(|one| one.contains_key(wanted.key()));
-        if asked || self.pod().volume_claims.is_empty() { ReasonCode::Requirements } else { ReasonCode::Volumes }
+    /// Whether its volumes alone ask for it, of all that is asked for.
+    fn whose(&self, asked: WantedId, wanted: &Requirement) -> ReasonCode {
+        let key = wanted.key();
+        let own = alternatives(self.pod()).iter().any(|one| one.contains_key(key));
+        let by_volumes = !own && self.world.states.wanted(asked).contains_key(key) && !self.pod().volume_claims.is_empty();
+        if by_volumes { ReasonCode::Volumes } else { ReasonCode::Requirements }
     }
 
     /// What stops the pod at a type; None where nothing does.
@@ -237,7 +276,7 @@ impl Explanation<'_, '_> {
             prefer_too: self.level().prefer_too,
         };
         if let Err(refusal) = self.template.assess(candidate, &ask) {
-            return Some(self.words(candidate, &refusal));
+            return Some(self.words(candidate, passed.wanted, &refusal));
         }
         let in_target = passed.targets.iter().any(|target| {
             let slots = &self.world.states.get(*target).slots;
@@ -274,14 +313,10 @@ impl Explanation<'_, '_> {
             let stopped = Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
             return Some(stopped.helped_by(format!("raise the limits of NodePool {}", pool.name)));
         }
-        let offered = candidate.of_type.offerings.iter().filter(|offering| offering.is_available());
-        let all_reserved = offered.clone().count() > 0 && offered.clone().all(|one| one.reservation_capacity.is_some());
-        all_reserved.then(|| {
-            Stopped::new(12, ReasonCode::Reserved, format!("every place in the reservations of {name} is held"))
-        })
+        None
     }
 
-    fn words(&self, candidate: &Candidate<'_>, refusal: &Refusal<'_>) -> Stopped {
+    fn words(&self, candidate: &Candidate<'_>, asked: WantedId, refusal: &Refusal<'_>) -> Stopped {
         let name = candidate.of_type.display_name();
         let rank = refusal.rank();
         match refusal {
@@ -291,7 +326,7 @@ impl Explanation<'_, '_> {
             }
             Refusal::Requirement(wanted) => {
                 let message = format!("{name}: {}", candidate.of_type.requirements.incompatible(wanted));
-                let stopped = Stopped::new(rank, self.whose(wanted), message);
+                let stopped = Stopped::new(rank, self.whose(asked, wanted), message);
                 match candidate.of_type.requirements.get(wanted.key()) {
                     Some(offered) => stopped.helped_by(format!("ask for {offered}")),
                     None => stopped.helped_by(format!("declare the label {} on {name}", wanted.key())),
