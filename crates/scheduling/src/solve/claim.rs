@@ -35,8 +35,8 @@ pub(super) struct Claim<'a> {
     pub(super) held: Vec<usize>,
     /// Host ports of its pods.
     pub(super) ports: Vec<&'a HostPort>,
-    /// Groups that will count a pod of it once it is known in which domain it is.
-    pub(super) unsettled: Vec<usize>,
+    /// What will count a pod of it once it is known in which domain it is: for each pod, whether a repulsion, and which.
+    pub(super) unsettled: Vec<(bool, usize)>,
     /// Its pods, by their position in the queue, in the order in which they were placed.
     pub(super) pods: Vec<u32>,
     /// A minimum of values was lowered for it.
@@ -50,15 +50,24 @@ pub(super) struct Claim<'a> {
 pub(super) struct Turn {
     pods: u32,
     since: i64,
+    /// Grows when the claim changes without getting a pod.
+    changes: u32,
 }
 
 impl Turn {
     pub(super) const fn first(moment: i64) -> Self {
-        Self { pods: 1, since: moment }
+        Self { pods: 1, since: moment, changes: 0 }
     }
 
     pub(super) const fn next(self, moment: i64) -> Self {
-        Self { pods: self.pods + 1, since: -moment }
+        Self { pods: self.pods + 1, since: -moment, changes: 0 }
+    }
+}
+
+impl Turn {
+    /// The turn of a claim that has changed without getting a pod: the same, but what was noted before is out of date.
+    pub(super) const fn changed(self) -> Self {
+        Self { changes: self.changes + 1, ..self }
     }
 }
 

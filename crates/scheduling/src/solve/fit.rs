@@ -156,7 +156,7 @@ impl World<'_> {
             let free = left.is_empty() || self.keep_reserved(claim, *target, &mut left);
             let state =
                 if left.is_empty() || !free { None } else { self.with_min_values(claim, *target, &left) };
-            let first = self.first_launched(*target, &left);
+            let first = self.launched(self.states.get(*target).template, &left);
             self.scratch[1] = left;
             if let (Some(state), Some(first)) = (state, first) {
                 return Answer::Serves(Fit { state, first });
@@ -168,14 +168,13 @@ impl World<'_> {
         refusal
     }
 
-    /// The slot that would be launched: what is reserved, where something is.
-    fn first_launched(&self, target: StateId, slots: &Bits) -> Option<usize> {
-        let template = &self.templates[self.states.get(target).template];
-        slots.first_common(&template.reserved).or_else(|| slots.first())
+    /// The slot of a NodePool that would be launched: what is reserved, where something is.
+    pub(super) fn launched(&self, template: usize, slots: &Bits) -> Option<usize> {
+        slots.first_common(&self.templates[template].reserved).or_else(|| slots.first())
     }
 
     /// The state, if enough different values are left, or for a claim to be opened the state with lower minima where that is asked for.
-    fn with_min_values(&mut self, claim: Option<usize>, target: StateId, slots: &Bits) -> Option<StateId> {
+    pub(super) fn with_min_values(&mut self, claim: Option<usize>, target: StateId, slots: &Bits) -> Option<StateId> {
         let state = self.states.get(target);
         if !state.has_min_values {
             return Some(target);

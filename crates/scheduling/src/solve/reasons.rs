@@ -53,7 +53,10 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
     }
     let errand = Errand { pod, shape, level, prices: Prices::Any };
     let mut reasons = Vec::new();
-    let mut waiting_for = None;
+    let waiting_for = world.waits_at[shape].and_then(|level| {
+        let first = (0..world.templates.len()).find(|template| waits(world, Errand { level, ..errand }, *template));
+        first.map(|template| world.templates[template].pool)
+    });
     // Templates stand in the same order, and only for usable pools.
     let mut templates = 0..;
     for index in 0..world.pools.len() {
@@ -66,7 +69,7 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
             let stopped = Stopped::new(0, ReasonCode::Paused, message);
             reasons.push(reason(Some(pool), None, stopped.helped_by("take the annotation off".to_owned())));
         } else if let Some(template) = templates.next() {
-            of_template(world, errand, template, &mut waiting_for, &mut reasons);
+            of_template(world, errand, template, waiting_for, &mut reasons);
         }
     }
     if reasons.is_empty() {
@@ -94,6 +97,7 @@ fn reason(pool: Option<&NodePool>, of_type: Option<&InstanceType>, stopped: Stop
 }
 
 /// How far an attempt came, what stopped it there, and what would have helped.
+#[derive(Clone)]
 struct Stopped {
     rank: u8,
     code: ReasonCode,
@@ -126,7 +130,7 @@ fn of_template<'a>(
     world: &mut World<'a>,
     errand: Errand,
     template: usize,
-    waiting_for: &mut Option<&'a NodePool>,
+    waiting_for: Option<&'a NodePool>,
     reasons: &mut Vec<PendingReason>,
 ) {
     let mut passing = Vec::new();
@@ -138,13 +142,18 @@ fn of_template<'a>(
         }
     }
     let pool = Some(world.templates[template].pool);
+    if waiting_for.is_some_and(|other| Some(&other.name) == pool.map(|pool| &pool.name)) {
+        let message = "every place in the reservations that would serve is held".to_owned();
+        reasons.push(reason(pool, None, Stopped::new(12, ReasonCode::Reserved, message)));
+        return;
+    }
     if passing.is_empty() {
         reasons.extend(furthest.map(|stopped| reason(pool, None, stopped)));
         return;
     }
-    if let Some(stopped) = waits(world, errand, &passing, waiting_for) {
-        *waiting_for = waiting_for.or(pool);
-        reasons.push(reason(pool, None, stopped));
+    if let Some(other) = waiting_for && serves(world, errand, &passing) {
+        let message = format!("not tried: the pod waits for reserved capacity of NodePool {}", other.name);
+        reasons.push(reason(pool, None, Stopped::new(12, ReasonCode::Reserved, message)));
         return;
     }
     let explanation = Explanation { world, template: &world.templates[template], errand };
@@ -152,26 +161,26 @@ fn of_template<'a>(
         let message = "no MachineDeployment matches the NodePool".to_owned();
         reasons.push(reason(pool, None, Stopped::new(0, ReasonCode::NoOffering, message)));
     }
-    explanation.of_types(&passing, reasons);
+    explanation.of_types(&passing, furthest.filter(|stopped| stopped.rank >= topology::RANK).as_ref(), reasons);
 }
 
-/// Whether the pod waits for reserved capacity of this NodePool, or of one before it.
-fn waits(
-    world: &mut World<'_>,
-    errand: Errand,
-    passing: &[Passing],
-    waiting_for: &Option<&NodePool>,
-) -> Option<Stopped> {
+/// Whether the pod waits for reserved capacity of this NodePool.
+fn waits(world: &mut World<'_>, errand: Errand, template: usize) -> bool {
+    let alternatives = world.shapes[errand.shape].levels[errand.level].alternatives.len();
+    let passing: Vec<Passing> =
+        (0..alternatives).filter_map(|index| pass(world, errand, template, index).ok()).collect();
+    matches!(answer(world, errand, &passing), Answer::Waits)
+}
+
+/// Whether a claim of the NodePool would serve the pod.
+fn serves(world: &mut World<'_>, errand: Errand, passing: &[Passing]) -> bool {
+    !matches!(answer(world, errand, passing), Answer::Never | Answer::NotNow)
+}
+
+fn answer(world: &mut World<'_>, errand: Errand, passing: &[Passing]) -> Answer {
     let known = passing.iter().filter_map(|passed| Some((passed.joined?, passed.targets.clone())));
     let (joined, targets): (Vec<StateId>, Vec<Vec<StateId>>) = known.unzip();
-    let message = match (world.best(errand, None, &joined, &targets), waiting_for) {
-        (Answer::Waits, _) => "every place in the reservations that would serve is held".to_owned(),
-        (Answer::Serves(_), Some(pool)) => {
-            format!("not tried: the pod waits for reserved capacity of NodePool {}", pool.name)
-        }
-        _ => return None,
-    };
-    Some(Stopped::new(12, ReasonCode::Reserved, message))
+    world.best(errand, None, &joined, &targets)
 }
 
 /// Whether an alternative gets past the NodePool itself and past topology.
@@ -206,7 +215,8 @@ impl Explanation<'_, '_> {
         self.world.pods[self.errand.pod]
     }
 
-    fn of_types(&self, passing: &[Passing], reasons: &mut Vec<PendingReason>) {
+    /// `elsewhere`: what stopped alternatives that didn't get as far as the types, where that tells more.
+    fn of_types(&self, passing: &[Passing], elsewhere: Option<&Stopped>, reasons: &mut Vec<PendingReason>) {
         let pool = Some(self.template.pool);
         let mut sorted: Vec<(usize, &Candidate<'_>)> = self.template.candidates.iter().enumerate().collect();
         sorted.sort_by(|(_, a), (_, b)| a.of_type.name.cmp(&b.of_type.name));
@@ -214,7 +224,10 @@ impl Explanation<'_, '_> {
         for (index, candidate) in sorted {
             let stopped = passing.iter().map(|passed| self.at_the_type(index, candidate, passed));
             match stopped.reduce(|a, b| Some(further(Some(a?), b?))).flatten() {
-                Some(stopped) => reasons.push(reason(pool, Some(candidate.of_type), stopped)),
+                Some(stopped) => {
+                    let stopped = elsewhere.map_or_else(|| stopped.clone(), |other| further(Some(stopped.clone()), other.clone()));
+                    reasons.push(reason(pool, Some(candidate.of_type), stopped));
+                }
                 None => some_serve = true,
             }
         }
@@ -284,7 +297,7 @@ impl Explanation<'_, '_> {
         });
         if !in_target {
             let message = format!("{name} is in no domain that the pod's topology constraints allow now");
-            return Some(Stopped::new(9, ReasonCode::Topology, message));
+            return Some(Stopped::new(9, topology::code(self.world, self.errand), message));
         }
         if let Some(port) = self.pod().host_ports.iter().find(|port| {
             candidate.daemon_ports.iter().any(|taken| port.conflicts(taken))

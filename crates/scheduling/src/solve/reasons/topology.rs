@@ -9,8 +9,8 @@ use super::Stopped;
 use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::reason::ReasonCode;
 
-/// The rank of what topology refuses: after everything about the NodePool, before any type.
-const RANK: u8 = 4;
+/// The rank of what topology refuses: after everything that a type may lack.
+pub(super) const RANK: u8 = 8;
 
 /// The first constraint that leaves nothing of what a claim of this state could be.
 pub(super) fn stopped(world: &World<'_>, errand: Errand, state: StateId) -> Stopped {
@@ -41,6 +41,13 @@ pub(super) fn stopped(world: &World<'_>, errand: Errand, state: StateId) -> Stop
             Stopped::new(RANK, ReasonCode::Topology, message)
         }
     }
+}
+
+/// What the rules over topology keys are about: spread, or else affinity.
+pub(super) fn code(world: &World<'_>, errand: Errand) -> ReasonCode {
+    let rulings = &world.shapes[errand.shape].levels[errand.level].by_key;
+    let spread = rulings.iter().any(|ruling| matches!(ruling.constraint.rule, Rule::Spread { .. }));
+    if spread { ReasonCode::Topology } else { ReasonCode::Affinity }
 }
 
 /// `known`: the domains that were left, with how many pods each has.
