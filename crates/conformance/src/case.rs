@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::document::{self, Document, DocumentError};
 use crate::explain::explain;
 use crate::listed::List;
+use crate::recorded::faults;
 use crate::verdict::{Verdict, judge};
 use karpenter_capi_scheduling::input::Input;
 use karpenter_capi_scheduling::plan::Plan;
@@ -73,7 +74,9 @@ impl Case {
         let input = Document::parse(&self.document)?.into_input();
         let plan = solver(&input);
         let verdict = judge(&input, &plan, &recorded);
-        Ok((verdict, explain(&Answer::of_plan(&plan), &recorded)))
+        let faults = faults(&input, &recorded);
+        let faults = if faults.is_empty() { String::new() } else { format!("  the recorded answer breaks rules itself: {}\n", faults.join("; ")) };
+        Ok((verdict, faults + &explain(&Answer::of_plan(&plan), &recorded)))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod case;
 pub mod document;
 mod explain;
 pub mod listed;
+pub mod recorded;
 pub mod verdict;
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod place;
 mod query;
 mod reasons;
 mod reserved;
+mod settle;
 mod shape;
 mod states;
 mod targets;

@@ -86,9 +86,13 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// `minValues` holds over the options; only `BestEffort` may lower it, never below what there is, and says so.
+    /// `minValues` holds over the options; only `BestEffort` and reservations may lower it, never below what there is, and the claim says so.
     fn min_values(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool) {
-        if claim.min_values_relaxed && self.input.options.min_values_policy == MinValuesPolicy::Strict {
+        // What is reserved is got, so that there is nothing to be flexible for.
+        let reserved =
+            claim.options.iter().all(|option| option.offering.reservation_capacity.is_some());
+        let strict = self.input.options.min_values_policy == MinValuesPolicy::Strict;
+        if claim.min_values_relaxed && strict && !reserved {
             self.blame(subject, "has minValues relaxed although the policy is Strict");
         }
         let in_pool = |key: &str| pool.requirements.get(key).and_then(Requirement::min_values);

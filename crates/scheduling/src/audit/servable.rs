@@ -8,6 +8,7 @@ use super::nodes::label_meets;
 use super::options::Machine;
 use super::place::{Place, Residents};
 use super::{Auditor, hard_taint, new_host_meets, node_constraints_hold, sum};
+use crate::input::ReservedOfferingMode;
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::node_pool::NodePool;
@@ -26,7 +27,10 @@ impl<'a> Auditor<'a> {
             if not_looked_at || !self.is_plain(pod) {
                 continue;
             }
-            if let Some(where_to) = self.new_node_for(pod) {
+            // In strict mode a pod waits for reserved capacity rather than take anything else; whether that is true is asked of the reason.
+            let waits = self.input.options.reserved_offering_mode == ReservedOfferingMode::Strict
+                && pending.reasons.iter().any(|reason| reason.code == ReasonCode::Reserved);
+            if let Some(where_to) = self.new_node_for(pod).filter(|_| !waits) {
                 self.blame_pod(pod, format!("is pending, and {where_to} would take it"));
             }
             if let Some(node) = self.node_for(pod, residents) {

@@ -35,8 +35,8 @@ pub(super) struct Claim<'a> {
     pub(super) held: Vec<usize>,
     /// Host ports of its pods.
     pub(super) ports: Vec<&'a HostPort>,
-    /// Groups that will count a pod of it once it is known in which domain it is.
-    pub(super) unsettled: Vec<usize>,
+    /// What will count a pod of it once it is known in which domain it is: for each pod, whether a repulsion, and which.
+    pub(super) unsettled: Vec<(bool, usize)>,
     /// Its pods, by their position in the queue, in the order in which they were placed.
     pub(super) pods: Vec<u32>,
     /// A minimum of values was lowered for it.
@@ -50,15 +50,24 @@ pub(super) struct Claim<'a> {
 pub(super) struct Turn {
     pods: u32,
     since: i64,
+    /// Grows when the claim changes without getting a pod.
+    changes: u32,
 }
 
 impl Turn {
     pub(super) const fn first(moment: i64) -> Self {
-        Self { pods: 1, since: moment }
+        Self { pods: 1, since: moment, changes: 0 }
     }
 
     pub(super) const fn next(self, moment: i64) -> Self {
-        Self { pods: self.pods + 1, since: -moment }
+        Self { pods: self.pods + 1, since: -moment, changes: 0 }
+    }
+}
+
+impl Turn {
+    /// The turn of a claim that has changed without getting a pod: the same, but what was noted before is out of date.
+    pub(super) const fn changed(self) -> Self {
+        Self { changes: self.changes + 1, ..self }
     }
 }
 
@@ -115,8 +124,15 @@ pub(super) fn planned(
 ) -> PlannedNodeClaim {
     let mut requirements = state.requirements.clone();
     let kept = kept(claim, state, template, options);
+    let mut relaxed = claim.relaxed;
     if kept.iter().any(|slot| template.reserved.contains(*slot)) {
         pin_reserved(&mut requirements, template, &claim.slots, reservation);
+        // A minimum is for the case that capacity runs out, which what is held can't. Other types don't count any more.
+        let types: Vec<&InstanceType> = kept.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+        if min_values::select(&types, &requirements, options.max_instance_types).is_err() {
+            requirements = min_values::relaxed(&types, &requirements, options.max_instance_types);
+            relaxed = true;
+        }
     }
     let daemons = kept.iter().map(|slot| template.candidate(*slot).daemons.clone());
     let daemon_requests = daemons.reduce(|a, b| a.min(&b)).unwrap_or_default();
@@ -133,17 +149,12 @@ pub(super) fn planned(
         daemon_requests,
         pods: own.iter().map(|pod| pod.name.clone()).collect(),
         options: kept.into_iter().map(|slot| option(template, slot)).collect(),
-        min_values_relaxed: claim.relaxed,
+        min_values_relaxed: relaxed,
     }
 }
 
 /// The best slot of each type that the claim will list, the best first: reserved ones alone where it has some.
-pub(super) fn kept(
-    claim: &Claim<'_>,
-    state: &State,
-    template: &Template<'_>,
-    options: &Options,
-) -> Vec<usize> {
+pub(super) fn kept(claim: &Claim<'_>, state: &State, template: &Template<'_>, options: &Options) -> Vec<usize> {
     let mut slots = claim.slots.clone();
     if slots.intersects(&template.reserved) {
         slots.keep(&template.reserved);
@@ -151,8 +162,7 @@ pub(super) fn kept(
     let best = template.best_of_each(&slots);
     let all: Vec<&InstanceType> = best.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
     let cap = options.max_instance_types.max(1);
-    let kept = min_values::select(&all, &state.requirements, cap)
-        .unwrap_or_else(|_| (0..all.len().min(cap)).collect());
+    let kept = min_values::select(&all, &state.requirements, cap).unwrap_or_else(|_| (0..all.len().min(cap)).collect());
     kept.into_iter().map(|index| best[index]).collect()
 }
 

@@ -27,6 +27,16 @@ pub(super) enum Answer {
     Waits,
 }
 
+impl Answer {
+    /// The more hopeful of two refusals.
+    const fn or(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Never, Self::NotNow | Self::Waits) | (Self::NotNow, Self::Waits) => other,
+            _ => self,
+        }
+    }
+}
+
 impl World<'_> {
     /// What a claim (None: one to be opened) would be with the pod, the best over the pod's alternatives. `joined` are the states that follow
     /// from these, `targets` what topology allows of each.
@@ -40,14 +50,16 @@ impl World<'_> {
         let mut worst = Answer::Never;
         let mut best: Option<Fit> = None;
         for (state, targets) in joined.iter().zip(targets) {
+            if targets.is_empty() {
+                worst = worst.or(Answer::NotNow);
+                continue;
+            }
             match self.fit(errand, claim, *state, targets) {
                 Answer::Serves(fit) if best.as_ref().is_none_or(|best| fit.first < best.first) => {
                     self.scratch.swap(0, 1);
                     best = Some(fit);
                 }
-                Answer::NotNow if matches!(worst, Answer::Never) => worst = Answer::NotNow,
-                Answer::Waits => worst = Answer::Waits,
-                _ => {}
+                other => worst = worst.or(other),
             }
         }
         best.map_or(worst, Answer::Serves)
@@ -66,13 +78,7 @@ impl World<'_> {
     }
 
     /// Leaves the slots that serve, topology aside; else why there are none.
-    fn narrow(
-        &mut self,
-        errand: Errand,
-        claim: Option<usize>,
-        joined: StateId,
-        slots: &mut Bits,
-    ) -> Option<Answer> {
+    fn narrow(&mut self, errand: Errand, claim: Option<usize>, joined: StateId, slots: &mut Bits) -> Option<Answer> {
         let number = self.states.get(joined).template;
         let shape = &self.shapes[errand.shape];
         let prefer_too = shape.levels[errand.level].prefer_too;
@@ -113,52 +119,62 @@ impl World<'_> {
         taken.into_iter().for_each(|slot| slots.remove(slot));
     }
 
-    /// Takes the slots away that limits, maximum sizes or reservations forbid.
+    /// Takes the slots away that limits or maximum sizes forbid.
     fn drop_scarce(&self, claim: Option<usize>, template: usize, slots: &mut Bits) -> Option<Answer> {
         let template = &self.templates[template];
         if claim.is_none() {
             template.limits.keep_within(slots);
         }
         let own = claim.and_then(|claim| self.claims[claim].slots.first());
-        self.shared.headroom.keep_allowed(
-            slots,
-            &template.slots,
-            own.map(|slot| template.slots[slot].headroom),
-        );
-        if self.shared.reservations.is_empty() || !slots.intersects(&template.reserved) {
-            let lost = claim.is_some_and(|claim| !self.claims[claim].held.is_empty());
-            if lost && self.input.options.reserved_offering_mode == ReservedOfferingMode::Strict {
-                return Some(Answer::Waits);
-            }
-        } else {
-            let held = claim.map_or(&[][..], |claim| &self.claims[claim].held);
-            self.shared.reservations.keep_free(slots, &template.reserved, &template.slots, held);
-            let some = slots.intersects(&template.reserved);
-            if !some && self.input.options.reserved_offering_mode == ReservedOfferingMode::Strict {
-                return Some(Answer::Waits);
-            }
-        }
+        self.shared.headroom.keep_allowed(slots, &template.slots, own.map(|slot| template.slots[slot].headroom));
         slots.is_empty().then_some(Answer::NotNow)
+    }
+
+    /// Takes the slots away whose reservations others hold. In strict mode false where a claim would lose all that are reserved by that.
+    fn keep_reserved(&self, claim: Option<usize>, target: StateId, slots: &mut Bits) -> bool {
+        let reservations = &self.shared.reservations;
+        if reservations.is_empty() {
+            return true;
+        }
+        let template = &self.templates[self.states.get(target).template];
+        let held = claim.map_or(&[][..], |claim| &self.claims[claim].held);
+        let before = slots.intersects(&template.reserved);
+        if before {
+            reservations.keep_free(slots, &template.reserved, &template.slots, held);
+        }
+        let lost = (before || !held.is_empty()) && !slots.intersects(&template.reserved);
+        !lost || self.input.options.reserved_offering_mode == ReservedOfferingMode::Fallback
     }
 
     /// The first of the states that topology allows that some of the slots meet.
     fn first_target(&mut self, claim: Option<usize>, targets: &[StateId], slots: &Bits) -> Answer {
+        let mut refusal = Answer::NotNow;
         for target in targets {
             let mut left = std::mem::take(&mut self.scratch[1]);
             left.copy(slots);
             left.keep(&self.states.get(*target).slots);
-            let state = if left.is_empty() { None } else { self.with_min_values(claim, *target, &left) };
-            let first = left.first();
+            let free = left.is_empty() || self.keep_reserved(claim, *target, &mut left);
+            let state =
+                if left.is_empty() || !free { None } else { self.with_min_values(claim, *target, &left) };
+            let first = self.launched(self.states.get(*target).template, &left);
             self.scratch[1] = left;
             if let (Some(state), Some(first)) = (state, first) {
                 return Answer::Serves(Fit { state, first });
             }
+            if !free {
+                refusal = Answer::Waits;
+            }
         }
-        Answer::NotNow
+        refusal
+    }
+
+    /// The slot of a NodePool that would be launched: what is reserved, where something is.
+    pub(super) fn launched(&self, template: usize, slots: &Bits) -> Option<usize> {
+        slots.first_common(&self.templates[template].reserved).or_else(|| slots.first())
     }
 
     /// The state, if enough different values are left, or for a claim to be opened the state with lower minima where that is asked for.
-    fn with_min_values(&mut self, claim: Option<usize>, target: StateId, slots: &Bits) -> Option<StateId> {
+    pub(super) fn with_min_values(&mut self, claim: Option<usize>, target: StateId, slots: &Bits) -> Option<StateId> {
         let state = self.states.get(target);
         if !state.has_min_values {
             return Some(target);

@@ -43,13 +43,14 @@ impl World<'_> {
     /// Finds a place for a pod, giving up its wishes one after the other.
     pub(super) fn place(&mut self, pod: usize) -> Outcome {
         let shape = self.shape_of[pod];
+        let mut waits = None;
         for level in 0..self.shapes[shape].levels.len() {
             let mut query = std::mem::take(&mut self.queries[shape][level]);
-            let outcome = self.place_at(pod, shape, level, &mut query);
+            let outcome = self.place_at(pod, shape, level, waits.is_none(), &mut query);
             self.queries[shape][level] = query;
             match outcome {
                 Outcome::NoPlace => {}
-                Outcome::Waits => return Outcome::Waits,
+                Outcome::Waits => waits = waits.or(Some(level)),
                 Outcome::Placed => {
                     if let Some(given_up) = &self.shapes[shape].levels[level].given_up {
                         self.warnings.given_up(self.pods[pod], given_up);
@@ -58,14 +59,24 @@ impl World<'_> {
                 }
             }
         }
-        Outcome::NoPlace
+        self.waits_at[shape] = waits;
+        waits.map_or(Outcome::NoPlace, |_| Outcome::Waits)
     }
 
-    fn place_at(&mut self, pod: usize, shape: usize, level: usize, query: &mut Query) -> Outcome {
+    /// `may_open`: the pod doesn't wait for reserved capacity yet. Who waits takes what is there, but nothing new.
+    fn place_at(
+        &mut self,
+        pod: usize,
+        shape: usize,
+        level: usize,
+        may_open: bool,
+        query: &mut Query,
+    ) -> Outcome {
         if self.shapes[shape].levels[level].alternatives.is_empty() {
             return Outcome::NoPlace;
         }
         let errand = |prices| Errand { pod, shape, level, prices };
+        self.settle_for(errand(Prices::Any));
         if let Some(node) = self.find_node(errand(Prices::Any), query) {
             self.put_on_node(pod, node);
             return Outcome::Placed;
@@ -76,9 +87,11 @@ impl World<'_> {
             if self.join(errand(*prices), query) {
                 return Outcome::Placed;
             }
-            match self.open(errand(*prices), query) {
-                Outcome::NoPlace => {}
-                ended => return ended,
+            if may_open {
+                match self.open(errand(*prices), query) {
+                    Outcome::NoPlace => {}
+                    ended => return ended,
+                }
             }
         }
         Outcome::NoPlace
@@ -316,16 +329,13 @@ impl World<'_> {
             let level = &self.shapes[errand.shape].levels[errand.level];
             let tolerations = &self.shapes[errand.shape].sample.tolerations;
             let taints = &self.templates[template].pool.taints;
-            let (Some(base), None) =
-                (self.bases[template], untolerated(taints, tolerations, level.prefer_too))
-            else {
+            let (Some(base), None) = (self.bases[template], untolerated(taints, tolerations, level.prefer_too)) else {
                 continue;
             };
             let wanted: Vec<_> = level.alternatives.iter().filter_map(|one| one.on_new().ok()).collect();
             let joined = wanted.into_iter();
-            let joined: Vec<StateId> = joined
-                .filter_map(|one| self.states.with(&self.templates, &self.domains, base, one))
-                .collect();
+            let joined: Vec<StateId> =
+                joined.filter_map(|one| self.states.with(&self.templates, &self.domains, base, one)).collect();
             if !joined.is_empty() {
                 openings.push(Opening { template, joined });
             }
@@ -369,11 +379,7 @@ impl World<'_> {
 fn host_allows(groups: &[Group], repulsions: &[Group], level: &Level, host: usize) -> Verdict {
     let mut verdict = Verdict::Yes;
     for ruling in &level.by_host {
-        let group = if ruling.repulsion {
-            &repulsions[ruling.constraint.group]
-        } else {
-            &groups[ruling.constraint.group]
-        };
+        let group = if ruling.repulsion { &repulsions[ruling.constraint.group] } else { &groups[ruling.constraint.group] };
         if !ruling.constraint.allows(group, host) {
             if !ruling.constraint.may_change(group) {
                 return Verdict::Never;

@@ -4,9 +4,10 @@
 mod topology;
 
 use super::demand::{Alternative, alternatives};
+use super::fit::Answer;
 use super::min_values;
 use super::place::{Errand, Prices};
-use super::states::StateId;
+use super::states::{StateId, WantedId};
 use super::template::{Ask, Candidate, Refusal, Template};
 use super::world::World;
 use crate::plan::{PendingPod, PendingReason};
@@ -52,6 +53,10 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
     }
     let errand = Errand { pod, shape, level, prices: Prices::Any };
     let mut reasons = Vec::new();
+    let waiting_for = world.waits_at[shape].and_then(|level| {
+        let first = (0..world.templates.len()).find(|template| waits(world, Errand { level, ..errand }, *template));
+        first.map(|template| world.templates[template].pool)
+    });
     // Templates stand in the same order, and only for usable pools.
     let mut templates = 0..;
     for index in 0..world.pools.len() {
@@ -64,7 +69,7 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
             let stopped = Stopped::new(0, ReasonCode::Paused, message);
             reasons.push(reason(Some(pool), None, stopped.helped_by("take the annotation off".to_owned())));
         } else if let Some(template) = templates.next() {
-            of_template(world, errand, template, &mut reasons);
+            of_template(world, errand, template, waiting_for, &mut reasons);
         }
     }
     if reasons.is_empty() {
@@ -92,6 +97,7 @@ fn reason(pool: Option<&NodePool>, of_type: Option<&InstanceType>, stopped: Stop
 }
 
 /// How far an attempt came, what stopped it there, and what would have helped.
+#[derive(Clone)]
 struct Stopped {
     rank: u8,
     code: ReasonCode,
@@ -112,11 +118,21 @@ impl Stopped {
 /// An alternative that a NodePool could serve, as far as the NodePool goes.
 struct Passing {
     requirements: Requirements,
-    /// Slots of the states that topology allows.
+    /// What the pod and its volumes add to those of the NodePool.
+    wanted: WantedId,
+    /// The state of such a claim; None where no type meets it.
+    joined: Option<StateId>,
+    /// The states that topology allows.
     targets: Vec<StateId>,
 }
 
-fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: &mut Vec<PendingReason>) {
+fn of_template<'a>(
+    world: &mut World<'a>,
+    errand: Errand,
+    template: usize,
+    waiting_for: Option<&'a NodePool>,
+    reasons: &mut Vec<PendingReason>,
+) {
     let mut passing = Vec::new();
     let mut furthest: Option<Stopped> = None;
     for index in 0..world.shapes[errand.shape].levels[errand.level].alternatives.len() {
@@ -125,33 +141,63 @@ fn of_template(world: &mut World<'_>, errand: Errand, template: usize, reasons: 
             Err(stopped) => furthest = Some(further(furthest, stopped)),
         }
     }
-    let explanation = Explanation { world, template: &world.templates[template], errand };
-    let pool = Some(explanation.template.pool);
+    let pool = Some(world.templates[template].pool);
+    if waiting_for.is_some_and(|other| Some(&other.name) == pool.map(|pool| &pool.name)) {
+        let message = "every place in the reservations that would serve is held".to_owned();
+        reasons.push(reason(pool, None, Stopped::new(12, ReasonCode::Reserved, message)));
+        return;
+    }
     if passing.is_empty() {
         reasons.extend(furthest.map(|stopped| reason(pool, None, stopped)));
         return;
     }
+    if let Some(other) = waiting_for && serves(world, errand, &passing) {
+        let message = format!("not tried: the pod waits for reserved capacity of NodePool {}", other.name);
+        reasons.push(reason(pool, None, Stopped::new(12, ReasonCode::Reserved, message)));
+        return;
+    }
+    let explanation = Explanation { world, template: &world.templates[template], errand };
     if explanation.template.candidates.is_empty() {
         let message = "no MachineDeployment matches the NodePool".to_owned();
         reasons.push(reason(pool, None, Stopped::new(0, ReasonCode::NoOffering, message)));
     }
-    explanation.of_types(&passing, reasons);
+    explanation.of_types(&passing, furthest.filter(|stopped| stopped.rank >= topology::RANK).as_ref(), reasons);
+}
+
+/// Whether the pod waits for reserved capacity of this NodePool.
+fn waits(world: &mut World<'_>, errand: Errand, template: usize) -> bool {
+    let alternatives = world.shapes[errand.shape].levels[errand.level].alternatives.len();
+    let passing: Vec<Passing> =
+        (0..alternatives).filter_map(|index| pass(world, errand, template, index).ok()).collect();
+    matches!(answer(world, errand, &passing), Answer::Waits)
+}
+
+/// Whether a claim of the NodePool would serve the pod.
+fn serves(world: &mut World<'_>, errand: Errand, passing: &[Passing]) -> bool {
+    !matches!(answer(world, errand, passing), Answer::Never | Answer::NotNow)
+}
+
+fn answer(world: &mut World<'_>, errand: Errand, passing: &[Passing]) -> Answer {
+    let known = passing.iter().filter_map(|passed| Some((passed.joined?, passed.targets.clone())));
+    let (joined, targets): (Vec<StateId>, Vec<Vec<StateId>>) = known.unzip();
+    world.best(errand, None, &joined, &targets)
 }
 
 /// Whether an alternative gets past the NodePool itself and past topology.
 fn pass(world: &mut World<'_>, errand: Errand, template: usize, index: usize) -> Result<Passing, Stopped> {
     let explanation = Explanation { world, template: &world.templates[template], errand };
     let alternatives = std::rc::Rc::clone(&explanation.level().alternatives);
-    let requirements = explanation.at_the_pool(&alternatives[index])?;
-    let Some(base) = world.bases[template] else { return Ok(Passing { requirements, targets: Vec::new() }) };
-    let joined = alternatives[index].on_new().ok();
-    let joined = joined.and_then(|one| world.states.with(&world.templates, &world.domains, base, one));
-    let Some(joined) = joined else { return Ok(Passing { requirements, targets: Vec::new() }) };
+    let (requirements, wanted) = explanation.at_the_pool(&alternatives[index])?;
+    let base = world.bases[template];
+    let joined = base.and_then(|base| world.states.with(&world.templates, &world.domains, base, wanted));
+    let Some(joined) = joined else {
+        return Ok(Passing { requirements, wanted, joined: None, targets: Vec::new() });
+    };
     let targets = world.targets(joined, errand);
-    if !targets.is_empty() && world.new_host_will_do(errand) {
-        return Ok(Passing { requirements, targets });
+    if targets.is_empty() || !world.new_host_will_do(errand) {
+        return Err(topology::stopped(world, errand, joined));
     }
-    Err(topology::stopped(world, errand, joined))
+    Ok(Passing { requirements, wanted, joined: Some(joined), targets })
 }
 
 struct Explanation<'w, 'a> {
@@ -169,7 +215,8 @@ impl Explanation<'_, '_> {
         self.world.pods[self.errand.pod]
     }
 
-    fn of_types(&self, passing: &[Passing], reasons: &mut Vec<PendingReason>) {
+    /// `elsewhere`: what stopped alternatives that didn't get as far as the types, where that tells more.
+    fn of_types(&self, passing: &[Passing], elsewhere: Option<&Stopped>, reasons: &mut Vec<PendingReason>) {
         let pool = Some(self.template.pool);
         let mut sorted: Vec<(usize, &Candidate<'_>)> = self.template.candidates.iter().enumerate().collect();
         sorted.sort_by(|(_, a), (_, b)| a.of_type.name.cmp(&b.of_type.name));
@@ -177,7 +224,10 @@ impl Explanation<'_, '_> {
         for (index, candidate) in sorted {
             let stopped = passing.iter().map(|passed| self.at_the_type(index, candidate, passed));
             match stopped.reduce(|a, b| Some(further(Some(a?), b?))).flatten() {
-                Some(stopped) => reasons.push(reason(pool, Some(candidate.of_type), stopped)),
+                Some(stopped) => {
+                    let stopped = elsewhere.map_or_else(|| stopped.clone(), |other| further(Some(stopped.clone()), other.clone()));
+                    reasons.push(reason(pool, Some(candidate.of_type), stopped));
+                }
                 None => some_serve = true,
             }
         }
@@ -187,7 +237,7 @@ impl Explanation<'_, '_> {
     }
 
     /// What a new claim of the pool would require, or what stops the pod before any type is looked at.
-    fn at_the_pool(&self, alternative: &Alternative) -> Result<Requirements, Stopped> {
+    fn at_the_pool(&self, alternative: &Alternative) -> Result<(Requirements, WantedId), Stopped> {
         let pool = self.template.pool;
         if let Some(taint) = untolerated(&pool.taints, &self.pod().tolerations, self.level().prefer_too) {
             let message = format!("NodePool {} has taint {taint}, which the pod doesn't tolerate", pool.name);
@@ -198,14 +248,15 @@ impl Explanation<'_, '_> {
             let message = format!("{wanted} is wanted, but {} {why}", wanted.key());
             Stopped::new(1, ReasonCode::Requirements, message)
         })?;
-        let wanted = self.world.states.wanted(wanted);
+        let asked = wanted;
+        let wanted = self.world.states.wanted(asked);
         if let Some(conflict) = pool.requirements.first_conflict(wanted, self.template.keys.of_types()) {
             let message = if conflict.key() == NODEPOOL && conflict.operator() == Operator::DoesNotExist {
                 format!("excluded from Karpenter nodes by its own affinity ({conflict})")
             } else {
                 format!("NodePool {}: {}", pool.name, pool.requirements.incompatible(conflict))
             };
-            let stopped = Stopped::new(2, self.whose(conflict), message);
+            let stopped = Stopped::new(2, self.whose(asked, conflict), message);
             return Err(match pool.requirements.get(conflict.key()) {
                 Some(offered) => stopped.helped_by(format!("ask for {offered}")),
                 None => stopped.helped_by(format!("give NodePool {} a requirement {conflict}", pool.name)),
@@ -214,22 +265,18 @@ impl Explanation<'_, '_> {
         if let Some(limit) = pool.node_limit.filter(|_| self.template.is_full()) {
             let used = self.template.nodes;
             let message = format!("limit nodes={limit} reached (in use {used})");
-            let remedy =
-                format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
+            let remedy = format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
             return Err(Stopped::new(3, ReasonCode::Limits, message).helped_by(remedy));
         }
-        Ok(pool.requirements.and(wanted))
+        Ok((pool.requirements.and(wanted), asked))
     }
 
-    /// Whether the pod asks for it itself, or its volumes do.
-    fn whose(&self, wanted: &Requirement) -> ReasonCode {
-        let own = alternatives(self.pod());
-        let asked = own.iter().any(|one| one.contains_key(wanted.key()));
-        if asked || self.pod().volume_claims.is_empty() {
-            ReasonCode::Requirements
-        } else {
-            ReasonCode::Volumes
-        }
+    /// Whether its volumes alone ask for it, of all that is asked for.
+    fn whose(&self, asked: WantedId, wanted: &Requirement) -> ReasonCode {
+        let key = wanted.key();
+        let own = alternatives(self.pod()).iter().any(|one| one.contains_key(key));
+        let by_volumes = !own && self.world.states.wanted(asked).contains_key(key) && !self.pod().volume_claims.is_empty();
+        if by_volumes { ReasonCode::Volumes } else { ReasonCode::Requirements }
     }
 
     /// What stops the pod at a type; None where nothing does.
@@ -242,7 +289,7 @@ impl Explanation<'_, '_> {
             prefer_too: self.level().prefer_too,
         };
         if let Err(refusal) = self.template.assess(candidate, &ask) {
-            return Some(self.words(candidate, &refusal));
+            return Some(self.words(candidate, passed.wanted, &refusal));
         }
         let in_target = passed.targets.iter().any(|target| {
             let slots = &self.world.states.get(*target).slots;
@@ -250,18 +297,13 @@ impl Explanation<'_, '_> {
         });
         if !in_target {
             let message = format!("{name} is in no domain that the pod's topology constraints allow now");
-            return Some(Stopped::new(9, ReasonCode::Topology, message));
+            return Some(Stopped::new(9, topology::code(self.world, self.errand), message));
         }
-        if let Some(port) = self
-            .pod()
-            .host_ports
-            .iter()
-            .find(|port| candidate.daemon_ports.iter().any(|taken| port.conflicts(taken)))
-        {
+        if let Some(port) = self.pod().host_ports.iter().find(|port| {
+            candidate.daemon_ports.iter().any(|taken| port.conflicts(taken))
+        }) {
             let message = format!("host port {}/{} is taken by a DaemonSet", port.port, port.protocol);
-            return Some(
-                Stopped::new(9, ReasonCode::HostPorts, message).helped_by("use another port".to_owned()),
-            );
+            return Some(Stopped::new(9, ReasonCode::HostPorts, message).helped_by("use another port".to_owned()));
         }
         self.scarce(candidate, name)
     }
@@ -281,23 +323,13 @@ impl Explanation<'_, '_> {
         let pool = self.template.pool;
         let capacity = &candidate.of_type.capacity;
         if let Some(exceeded) = pool.limits.exceeded(&self.template.limits.used(), capacity) {
-            let stopped =
-                Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
+            let stopped = Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
             return Some(stopped.helped_by(format!("raise the limits of NodePool {}", pool.name)));
         }
-        let offered = candidate.of_type.offerings.iter().filter(|offering| offering.is_available());
-        let all_reserved =
-            offered.clone().count() > 0 && offered.clone().all(|one| one.reservation_capacity.is_some());
-        all_reserved.then(|| {
-            Stopped::new(
-                12,
-                ReasonCode::Reserved,
-                format!("every place in the reservations of {name} is held"),
-            )
-        })
+        None
     }
 
-    fn words(&self, candidate: &Candidate<'_>, refusal: &Refusal<'_>) -> Stopped {
+    fn words(&self, candidate: &Candidate<'_>, asked: WantedId, refusal: &Refusal<'_>) -> Stopped {
         let name = candidate.of_type.display_name();
         let rank = refusal.rank();
         match refusal {
@@ -307,7 +339,7 @@ impl Explanation<'_, '_> {
             }
             Refusal::Requirement(wanted) => {
                 let message = format!("{name}: {}", candidate.of_type.requirements.incompatible(wanted));
-                let stopped = Stopped::new(rank, self.whose(wanted), message);
+                let stopped = Stopped::new(rank, self.whose(asked, wanted), message);
                 match candidate.of_type.requirements.get(wanted.key()) {
                     Some(offered) => stopped.helped_by(format!("ask for {offered}")),
                     None => stopped.helped_by(format!("declare the label {} on {name}", wanted.key())),
@@ -366,13 +398,8 @@ impl Explanation<'_, '_> {
             return Stopped::new(0, ReasonCode::MinValues, message);
         };
         let found: Vec<String> = unmet.found.into_iter().collect();
-        let message = format!(
-            "{}: minValues is {}, {} left ({})",
-            unmet.key,
-            unmet.wanted,
-            found.len(),
-            found.join(", ")
-        );
+        let message =
+            format!("{}: minValues is {}, {} left ({})", unmet.key, unmet.wanted, found.len(), found.join(", "));
         let remedy = format!("lower minValues of {} to {}", unmet.key, found.len());
         Stopped::new(0, ReasonCode::MinValues, message).helped_by(remedy)
     }

@@ -4,7 +4,6 @@
 //! solve takes as long as its shapes are many, and hardly longer for more pods.
 
 use super::amounts::Axes;
-use super::bits::Bits;
 use super::demand::{Alternative, Wishes, alternatives, relaxations};
 use super::domains::Domains;
 use super::states::States;
@@ -16,7 +15,6 @@ use karpenter_capi_model::pod::{HostPort, Pod, PodAffinityTerm, PreferredTerm, T
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::taint::Toleration;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// What equal pods have in common.
@@ -30,8 +28,6 @@ pub(super) struct Shape<'a> {
     pub(super) counted_by: Vec<usize>,
     /// Repulsions that these pods carry.
     pub(super) repels: Vec<usize>,
-    /// Topology keys in which it must be known where these pods are.
-    pub(super) settles: Bits,
     pub(super) ports: &'a [HostPort],
     /// Which set of tolerations.
     pub(super) tolerations: usize,
@@ -58,6 +54,8 @@ pub(super) struct Ruling {
     pub(super) constraint: Constraint,
     /// Over a repulsion, not a group.
     pub(super) repulsion: bool,
+    /// No mere wish.
+    pub(super) required: bool,
     /// The topology key; none for hosts.
     pub(super) key: Option<usize>,
 }
@@ -72,8 +70,16 @@ struct Spec {
 struct Draft {
     alternatives: Rc<Vec<Alternative>>,
     prefer_too: bool,
-    constraints: Vec<(Rule, usize)>,
+    constraints: Vec<Drafted>,
     given_up: Option<String>,
+}
+
+/// A constraint before it is known whether the group counts the pod itself.
+struct Drafted {
+    rule: Rule,
+    group: usize,
+    /// No mere wish.
+    required: bool,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -108,8 +114,6 @@ pub(super) struct Compiler<'a, 'w> {
 pub(super) struct Catalogues {
     pub(super) groups: Catalogue<(Field, usize)>,
     pub(super) repulsions: Catalogue<Field>,
-    /// Groups of required affinity and anti-affinity: of their pods it must be known where they are.
-    settling: BTreeSet<usize>,
     /// By number; the first lets everything through.
     pub(super) filters: Vec<Filter>,
     filter_numbers: FxHashMap<Filter, usize>,
@@ -156,25 +160,15 @@ impl<'a, 'w> Compiler<'a, 'w> {
     pub(super) fn shapes(&mut self, pods: &[&'a Pod]) -> (Vec<Shape<'a>>, Vec<usize>) {
         let specs: Vec<usize> = pods.iter().map(|pod| self.spec(pod)).collect();
         // All groups are known now: what counts a pod can be told.
-        let mut counted: FxHashMap<(&str, &super::topology::Labels), (Vec<usize>, Vec<usize>)> =
-            FxHashMap::default();
-        let mut numbers: FxHashMap<
-            (usize, &karpenter_capi_model::resources::Resources, &[HostPort], bool, Vec<usize>, Vec<usize>),
-            usize,
-        > = FxHashMap::default();
+        let mut counted: FxHashMap<(&str, &super::topology::Labels), (Vec<usize>, Vec<usize>)> = FxHashMap::default();
+        let mut numbers: FxHashMap<(usize, &karpenter_capi_model::resources::Resources, &[HostPort], bool, Vec<usize>, Vec<usize>), usize> = FxHashMap::default();
         let mut shapes = Vec::new();
         let of = pods.iter().zip(specs).map(|(pod, spec)| {
-            let (groups, repelled) =
-                counted.entry((&pod.name.namespace, &pod.labels)).or_insert_with(|| self.counted(pod));
+            let (groups, repelled) = counted
+                .entry((&pod.name.namespace, &pod.labels))
+                .or_insert_with(|| self.counted(pod));
             let attachments = !pod.volume_claims.is_empty();
-            let key = (
-                spec,
-                &pod.requests,
-                pod.host_ports.as_slice(),
-                attachments,
-                groups.clone(),
-                repelled.clone(),
-            );
+            let key = (spec, &pod.requests, pod.host_ports.as_slice(), attachments, groups.clone(), repelled.clone());
             *numbers.entry(key).or_insert_with(|| {
                 shapes.push(self.shape(pod, spec, groups, repelled));
                 shapes.len() - 1
@@ -186,8 +180,7 @@ impl<'a, 'w> Compiler<'a, 'w> {
 
     /// The repulsions that a bound pod carries.
     pub(super) fn repulsions_of(&mut self, pod: &Pod) -> Vec<usize> {
-        let fields: Vec<_> =
-            pod.pod_anti_affinity.iter().map(|term| (term, self.field(&term.topology_key))).collect();
+        let fields: Vec<_> = pod.pod_anti_affinity.iter().map(|term| (term, self.field(&term.topology_key))).collect();
         let own = &pod.name.namespace;
         fields
             .into_iter()
@@ -266,7 +259,7 @@ impl<'a, 'w> Compiler<'a, 'w> {
     }
 
     /// Rules with their groups. A term over a key that no node and no type has is kept as a rule that nothing can meet.
-    fn constraints(&mut self, pod: &Pod, hard: &[Requirements], wishes: &Wishes<'_>) -> Vec<(Rule, usize)> {
+    fn constraints(&mut self, pod: &Pod, hard: &[Requirements], wishes: &Wishes<'_>) -> Vec<Drafted> {
         let own = &pod.name.namespace;
         let mut all = Vec::new();
         for constraint in &wishes.spread {
@@ -279,25 +272,23 @@ impl<'a, 'w> Compiler<'a, 'w> {
             let min_domains = constraint.min_domains.and_then(|least| u32::try_from(least).ok()).unwrap_or(1);
             let matcher = Matcher::of_selector(constraint.selector.as_ref(), own);
             let rule = Rule::Spread { most, min_domains, itself: false };
-            all.extend(self.group(matcher, &constraint.topology_key, filter).map(|group| (rule, group)));
+            let group = self.group(matcher, &constraint.topology_key, filter);
+            all.extend(group.map(|group| Drafted { rule, group, required: constraint.required }));
         }
         let together = Matcher::of_terms(&pod.pod_affinity, own);
         for term in &pod.pod_affinity {
             let group = self.group(together.clone(), &term.topology_key, 0);
-            self.catalogues.settling.extend(group);
-            all.extend(group.map(|group| (Rule::Near { itself: false }, group)));
+            all.extend(group.map(|group| Drafted { rule: Rule::Near { itself: false }, group, required: true }));
         }
         for term in &wishes.near {
             let group = self.group(Matcher::of_terms([*term], own), &term.topology_key, 0);
-            all.extend(group.map(|group| (Rule::Near { itself: false }, group)));
+            all.extend(group.map(|group| Drafted { rule: Rule::Near { itself: false }, group, required: false }));
         }
-        for term in pod.pod_anti_affinity.iter().chain(wishes.away.iter().copied()) {
+        let required = pod.pod_anti_affinity.iter().map(|term| (term, true));
+        for (term, required) in required.chain(wishes.away.iter().map(|term| (*term, false))) {
             let group = self.group(Matcher::of_terms([term], own), &term.topology_key, 0);
-            all.extend(group.map(|group| (Rule::Away, group)));
+            all.extend(group.map(|group| Drafted { rule: Rule::Away, group, required }));
         }
-        // What is required comes first, so that these groups are no wish's alone.
-        let required = all.iter().filter(|(rule, _)| *rule == Rule::Away).take(pod.pod_anti_affinity.len());
-        self.catalogues.settling.extend(required.map(|(_, group)| *group));
         all
     }
 
@@ -315,12 +306,21 @@ impl<'a, 'w> Compiler<'a, 'w> {
         let fields: Vec<Field> = self.catalogues.groups.iter().map(|(field, _)| *field).collect();
         let repulsions: Vec<Field> = self.catalogues.repulsions.iter().copied().collect();
         let levels = spec.levels.iter().map(|draft| {
-            let own = draft.constraints.iter().map(|(rule, group)| {
-                let rule = rule.seen_by(groups.binary_search(group).is_ok());
-                ruling(Constraint { rule, group: *group }, false, fields[*group])
+            let own = draft.constraints.iter().map(|drafted| {
+                let group = drafted.group;
+                let rule = drafted.rule.seen_by(groups.binary_search(&group).is_ok());
+                Ruling {
+                    constraint: Constraint { rule, group },
+                    repulsion: false,
+                    required: drafted.required,
+                    key: fields[group].key(),
+                }
             });
-            let others = repelled.iter().map(|repulsion| {
-                ruling(Constraint { rule: Rule::Away, group: *repulsion }, true, repulsions[*repulsion])
+            let others = repelled.iter().map(|repulsion| Ruling {
+                constraint: Constraint { rule: Rule::Away, group: *repulsion },
+                repulsion: true,
+                required: true,
+                key: repulsions[*repulsion].key(),
             });
             let (by_host, by_key) = own.chain(others).partition(|ruling: &Ruling| ruling.key.is_none());
             Level {
@@ -331,32 +331,15 @@ impl<'a, 'w> Compiler<'a, 'w> {
                 given_up: draft.given_up.clone(),
             }
         });
-        let mut settles = Bits::empty(self.domains.len());
-        let settled = |field: &Field| if let Field::Key(key) = field { Some(*key) } else { None };
-        spec.repels
-            .iter()
-            .filter_map(|repulsion| settled(&repulsions[*repulsion]))
-            .for_each(|key| settles.insert(key));
-        let settling = groups.iter().filter(|group| self.catalogues.settling.contains(group));
-        settling.filter_map(|group| settled(&fields[*group])).for_each(|key| settles.insert(key));
         Shape {
             sample: pod,
             requests: self.axes.row(&pod.requests),
             levels: levels.collect(),
             counted_by: groups.to_vec(),
             repels: spec.repels.clone(),
-            settles,
             ports: &pod.host_ports,
             tolerations: spec.tolerations,
             has_attachments: !pod.volume_claims.is_empty(),
         }
     }
-}
-
-const fn ruling(constraint: Constraint, repulsion: bool, field: Field) -> Ruling {
-    let key = match field {
-        Field::Host => None,
-        Field::Key(key) => Some(key),
-    };
-    Ruling { constraint, repulsion, key }
 }

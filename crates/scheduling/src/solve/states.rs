@@ -72,12 +72,7 @@ impl States {
     }
 
     /// The state of a claim of this NodePool before any pod has asked for more; None where no machine meets the NodePool.
-    pub(super) fn base(
-        &mut self,
-        templates: &[Template<'_>],
-        domains: &Domains,
-        template: usize,
-    ) -> Option<StateId> {
+    pub(super) fn base(&mut self, templates: &[Template<'_>], domains: &Domains, template: usize) -> Option<StateId> {
         let all = &templates[template].available;
         let requirements = templates[template].pool.requirements.clone();
         let changed = requirements.clone();
@@ -168,15 +163,7 @@ impl States {
             let has_min_values = key.1.iter().any(|requirement| requirement.min_values().is_some());
             let requirements = key.1.clone();
             let relaxed = key.2;
-            self.all.push(State {
-                template: key.0,
-                requirements,
-                slots,
-                domains,
-                absent,
-                has_min_values,
-                relaxed,
-            });
+            self.all.push(State { template: key.0, requirements, slots, domains, absent, has_min_values, relaxed });
             id
         });
         self.numbers.insert(key, id);

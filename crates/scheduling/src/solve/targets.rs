@@ -15,7 +15,7 @@ struct Choice {
     allowed: Bits,
     /// A machine without the label will do.
     bare: bool,
-    /// The domain has to be known.
+    /// It has to be one of them, as each further pod counts.
     single: bool,
 }
 
@@ -24,10 +24,10 @@ impl World<'_> {
     pub(super) fn targets(&mut self, state: StateId, errand: Errand) -> Vec<StateId> {
         let shape = &self.shapes[errand.shape];
         let level = &shape.levels[errand.level];
-        let mut keys = shape.settles.clone();
-        level.by_key.iter().filter_map(|ruling| ruling.key).for_each(|key| keys.insert(key));
+        let mut keys: Vec<usize> = level.by_key.iter().filter_map(|ruling| ruling.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
         let mut targets = vec![state];
-        let keys: Vec<usize> = keys.iter().collect();
         for key in keys {
             targets = targets.into_iter().flat_map(|state| self.targets_by(state, errand, key)).collect();
         }
@@ -50,8 +50,7 @@ impl World<'_> {
         }
         let mut found = Vec::new();
         if !choice.allowed.is_empty() {
-            let values: Vec<&str> =
-                choice.allowed.iter().map(|domain| self.domains.value(key, domain)).collect();
+            let values: Vec<&str> = choice.allowed.iter().map(|domain| self.domains.value(key, domain)).collect();
             let within = Requirement::one_of(self.domains.name(key), &values);
             found.extend(self.required(state, within));
         }
@@ -69,7 +68,7 @@ impl World<'_> {
         let mut choice = Choice {
             allowed: state.domains[key].clone(),
             bare: state.absent[key],
-            single: shape.settles.contains(key),
+            single: false,
         };
         for ruling in rulings {
             let group = self.group_of(ruling);
@@ -77,11 +76,7 @@ impl World<'_> {
                 choice.allowed.iter().filter(|domain| !ruling.constraint.allows(group, *domain)).collect();
             refused.into_iter().for_each(|domain| choice.allowed.remove(domain));
             choice.bare &= !ruling.constraint.needs_label();
-            choice.single |= match ruling.constraint.rule {
-                Rule::Spread { .. } => true,
-                Rule::Near { .. } => group.total() == 0,
-                Rule::Away => false,
-            };
+            choice.single |= matches!(ruling.constraint.rule, Rule::Spread { .. });
         }
         choice
     }
@@ -98,8 +93,7 @@ impl World<'_> {
         let number = self.states.get(state).template;
         let world = &*self;
         let counts = |domain: usize| spreads.iter().map(move |ruling| world.group_of(ruling).count(domain));
-        let cheapest =
-            |domain| world.domains.slots(number, key, domain).first_common(&world.states.get(state).slots);
+        let cheapest = |domain| world.domains.slots(number, key, domain).first_common(&world.states.get(state).slots);
         domains.sort_by(|a, b| match counts(*a).cmp(counts(*b)) {
             Ordering::Equal => cheapest(*a).cmp(&cheapest(*b)).then(a.cmp(b)),
             unequal => unequal,

@@ -19,6 +19,16 @@ pub(super) enum Field {
     Key(usize),
 }
 
+impl Field {
+    /// The topology key; none for hosts.
+    pub(super) const fn key(self) -> Option<usize> {
+        match self {
+            Self::Host => None,
+            Self::Key(key) => Some(key),
+        }
+    }
+}
+
 /// Which nodes take part in a spread: those that the pod could be on, by `nodeAffinityPolicy` and `nodeTaintsPolicy`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Filter {
@@ -37,14 +47,14 @@ pub(super) struct Group {
     total: u64,
     /// For a spread over a key: domains of nodes that take part, existing or to come.
     pub(super) eligible: Bits,
-    /// For a field of hosts: those that have some, in the order in which they got the first.
-    hosts: Vec<usize>,
+    /// Claims with pods of which it isn't known yet in which domain they will be.
+    pub(super) unsettled: Vec<usize>,
 }
 
 impl Group {
     pub(super) fn new(field: Field, filter: usize, domains: usize) -> Self {
         let counts = vec![0; domains];
-        Self { field, filter, counts, total: 0, eligible: Bits::empty(domains), hosts: Vec::new() }
+        Self { field, filter, counts, total: 0, eligible: Bits::empty(domains), unsettled: Vec::new() }
     }
 
     /// Pods in a domain, or on a host.
@@ -57,20 +67,12 @@ impl Group {
         self.total
     }
 
-    /// Hosts that have some.
-    pub(super) fn hosts(&self) -> &[usize] {
-        &self.hosts
-    }
-
     pub(super) fn add(&mut self, place: usize) {
         if place >= self.counts.len() {
             self.counts.resize(place + 1, 0);
         }
         self.counts[place] += 1;
         self.total += 1;
-        if self.field == Field::Host && self.counts[place] == 1 {
-            self.hosts.push(place);
-        }
     }
 
     /// A pod that is somewhere where the key has no value: it is in no domain, yet there.

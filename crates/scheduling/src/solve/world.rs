@@ -61,6 +61,8 @@ pub(super) struct World<'a> {
     pub(super) version: u64,
     /// By shape and level.
     pub(super) queries: Vec<Vec<Query>>,
+    /// For each shape the set of wishes with which its last pod found that it has to wait for reserved capacity.
+    pub(super) waits_at: Vec<Option<usize>>,
     /// Some slot has no price.
     pub(super) some_unpriced: bool,
     pub(super) warnings: Warnings,
@@ -94,16 +96,13 @@ impl<'a> World<'a> {
         let existing = existing.map(|(node, class)| Existing::new(input, &daemons, &axes, node, class));
         let nodes: Vec<Existing<'a>> = existing.collect();
         let bases = (0..templates.len()).map(|index| states.base(&templates, &domains, index)).collect();
-        let no_use = vec![0; axes.len()];
+        let (no_use, waits_at) = (vec![0; axes.len()], vec![None; shapes.len()]);
         let mut warnings = Warnings::default();
         warnings.note_pools(&templates);
         let mut world = Self {
             some_unpriced: templates.iter().any(|template| template.priced < template.slots.len()),
             rooms: Rooms::new(axes.len()),
-            queries: shapes
-                .iter()
-                .map(|shape| shape.levels.iter().map(|_| Query::default()).collect())
-                .collect(),
+            queries: shapes.iter().map(|shape| shape.levels.iter().map(|_| Query::default()).collect()).collect(),
             groups: groups(catalogues.groups.iter().copied(), &domains),
             repulsions: groups(catalogues.repulsions.iter().map(|field| (*field, 0)), &domains),
             input,
@@ -130,6 +129,7 @@ impl<'a> World<'a> {
             warnings,
             scratch: Default::default(),
             no_use,
+            waits_at,
         };
         world.find_eligible();
         world.count_bound(&repelling);
@@ -178,7 +178,7 @@ impl<'a> World<'a> {
     }
 
     /// Whether a claim of this state takes part in spreads with this filter.
-    fn state_takes_part(&mut self, filter: usize, state: StateId) -> bool {
+    pub(super) fn state_takes_part(&mut self, filter: usize, state: StateId) -> bool {
         if filter == 0 {
             return true;
         }
@@ -202,12 +202,8 @@ impl<'a> World<'a> {
     /// Counts the pods that hold a place, but for those that look for another now.
     fn count_bound(&mut self, repelling: &BTreeMap<&str, Vec<usize>>) {
         let moving: BTreeSet<&str> = self.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
-        let nodes: BTreeMap<&str, usize> = self
-            .nodes
-            .iter()
-            .enumerate()
-            .map(|(index, existing)| (existing.node.name.as_str(), index))
-            .collect();
+        let nodes: BTreeMap<&str, usize> =
+            self.nodes.iter().enumerate().map(|(index, existing)| (existing.node.name.as_str(), index)).collect();
         for (name, pods) in &self.input.bound_pods {
             let Some(node) = nodes.get(name.as_str()).copied() else { continue };
             for pod in pods.iter().filter(|pod| !moving.contains(pod.uid.as_str()) && !pod.is_terminal()) {
@@ -258,82 +254,6 @@ impl<'a> World<'a> {
         self.version += 1;
     }
 
-    /// Counts a pod that was placed in a claim, where it is known where that will be.
-    pub(super) fn note_in_claim(&mut self, shape: usize, claim: usize) {
-        let host = self.host(claim);
-        let mut unsettled = std::mem::take(&mut self.claims[claim].unsettled);
-        let before = unsettled.len();
-        unsettled.extend(&self.shapes[shape].counted_by);
-        if !unsettled.is_empty() {
-            let mut index = 0;
-            unsettled.retain(|group| {
-                let is_new = index >= before;
-                index += 1;
-                !self.count_in_claim(*group, claim, host, is_new)
-            });
-            self.version += 1;
-        }
-        self.claims[claim].unsettled = unsettled;
-        for index in 0..self.shapes[shape].repels.len() {
-            let repulsion = self.shapes[shape].repels[index];
-            match self.repulsions[repulsion].field {
-                Field::Host => self.repulsions[repulsion].add(host),
-                Field::Key(key) => {
-                    // Where a claim can still be in several domains, none of them is free.
-                    let domains = self.domains_of(claim, key);
-                    domains.iter().for_each(|domain| self.repulsions[repulsion].add(domain));
-                    self.version += 1;
-                }
-            }
-        }
-    }
-
-    /// Counts a pod of a claim for a group; false where it isn't known yet in which domain it will be.
-    fn count_in_claim(&mut self, group: usize, claim: usize, host: usize, is_new: bool) -> bool {
-        let state = self.claims[claim].state;
-        let filter = self.groups[group].filter;
-        if is_new && !self.state_takes_part(filter, state) {
-            return true;
-        }
-        match self.groups[group].field {
-            Field::Host => self.groups[group].add(host),
-            Field::Key(key) => {
-                let domains = self.domains_of(claim, key);
-                match (domains.first(), domains.count()) {
-                    (Some(domain), 1) if !self.may_lack(claim, key) => self.groups[group].add(domain),
-                    (None, _) => self.groups[group].add_nowhere(),
-                    _ => return false,
-                }
-            }
-        }
-        true
-    }
-
-    /// Domains that the claim may be in.
-    fn domains_of(&self, claim: usize, key: usize) -> Bits {
-        let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
-        let mut domains = state.domains[key].clone();
-        for domain in state.domains[key].iter() {
-            if !self.domains.slots(state.template, key, domain).intersects(&claim.slots) {
-                domains.remove(domain);
-            }
-        }
-        domains
-    }
-
-    /// Whether the claim may become a node without the label.
-    fn may_lack(&self, claim: usize, key: usize) -> bool {
-        let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
-        if !state.absent[key] {
-            return false;
-        }
-        let mut bare = claim.slots.clone();
-        for domain in state.domains[key].iter() {
-            bare.drop_all(self.domains.slots(state.template, key, domain));
-        }
-        !bare.is_empty()
-    }
-
     /// The number of a requirement to be in one domain.
     pub(super) fn pin(&mut self, key: usize, domain: usize) -> WantedId {
         if let Some(pin) = self.pins.get(&(key, domain)) {
@@ -346,8 +266,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
-        let on_new: Vec<&Pod> =
-            self.claims.iter().flat_map(|claim| &claim.pods).map(|pod| self.pods[*pod as usize]).collect();
+        let on_new: Vec<&Pod> = self.claims.iter().flat_map(|claim| &claim.pods).map(|pod| self.pods[*pod as usize]).collect();
         self.warnings.note_undeclared_taints(&self.nodes, &self.axes, &self.templates, &on_new);
         let reservation = |index: usize| self.shared.reservations.name(index).to_owned();
         let reservation = (self.shared.reservations.key(), &reservation as &dyn Fn(usize) -> String);

@@ -1,0 +1,159 @@
+//! In which domain a claim will be: counted as soon as it is known, and decided as late as can be.
+//!
+//! A claim is left as open as its pods allow, so that more pods find a cheap machine together. Only when a pod asks what is where must the claims
+//! be settled that have pods which it asks about; each then becomes what it would be launched as now.
+
+use super::bits::Bits;
+use super::place::Errand;
+use super::states::StateId;
+use super::topology::{Field, Group};
+use super::world::World;
+use karpenter_capi_model::requirement::Requirement;
+
+impl World<'_> {
+    /// Counts a pod that was placed in a claim, and those before it of which it has become known where they are.
+    pub(super) fn note_in_claim(&mut self, shape: usize, claim: usize) {
+        let host = self.host(claim);
+        let mut open = std::mem::take(&mut self.claims[claim].unsettled);
+        for index in 0..self.shapes[shape].counted_by.len() {
+            let group = self.shapes[shape].counted_by[index];
+            if self.state_takes_part(self.groups[group].filter, self.claims[claim].state) {
+                match self.groups[group].field {
+                    Field::Host => self.groups[group].add(host),
+                    Field::Key(_) => {
+                        self.groups[group].unsettled.push(claim);
+                        open.push((false, group));
+                    }
+                }
+            }
+        }
+        for index in 0..self.shapes[shape].repels.len() {
+            let repulsion = self.shapes[shape].repels[index];
+            match self.repulsions[repulsion].field {
+                Field::Host => self.repulsions[repulsion].add(host),
+                Field::Key(_) => {
+                    self.repulsions[repulsion].unsettled.push(claim);
+                    open.push((true, repulsion));
+                }
+            }
+        }
+        self.count_known(claim, open);
+    }
+
+    /// Counts what can be counted of what is open in a claim; the rest stays open.
+    fn count_known(&mut self, claim: usize, mut open: Vec<(bool, usize)>) {
+        if open.is_empty() {
+            return;
+        }
+        self.version += 1;
+        let domains: Vec<Whereabouts> = (0..self.domains.len()).map(|key| self.whereabouts(claim, key)).collect();
+        open.retain(|(repulsion, number)| {
+            let all = if *repulsion { &mut self.repulsions } else { &mut self.groups };
+            let group = &mut all[*number];
+            match group.field.key().map(|key| domains[key]) {
+                Some(Whereabouts::In(domain)) => group.add(domain),
+                Some(Whereabouts::Nowhere) => group.add_nowhere(),
+                _ => return true,
+            }
+            false
+        });
+        self.claims[claim].unsettled = open;
+    }
+
+    /// Settles the claims that have pods which this pod's rules ask about.
+    pub(super) fn settle_for(&mut self, errand: Errand) {
+        for index in 0..self.shapes[errand.shape].levels[errand.level].by_key.len() {
+            let ruling = self.shapes[errand.shape].levels[errand.level].by_key[index];
+            let Some(key) = ruling.key.filter(|_| ruling.required) else { continue };
+            let all: &mut Vec<Group> = if ruling.repulsion { &mut self.repulsions } else { &mut self.groups };
+            let mut open = std::mem::take(&mut all[ruling.constraint.group].unsettled);
+            open.retain(|claim| self.whereabouts(*claim, key) == Whereabouts::Open && !self.settle(*claim, key));
+            let all: &mut Vec<Group> = if ruling.repulsion { &mut self.repulsions } else { &mut self.groups };
+            all[ruling.constraint.group].unsettled = open;
+        }
+    }
+
+    /// Makes a claim what it would be launched as now, as far as the key goes; or the next best, where that would leave too little choice for
+    /// a minimum of values. False where nothing would do.
+    fn settle(&mut self, claim: usize, key: usize) -> bool {
+        let state = self.claims[claim].state;
+        let template = self.states.get(state).template;
+        let mut ways: Vec<(usize, Option<usize>)> = Vec::new();
+        for slot in self.claims[claim].slots.iter() {
+            let domains = self.states.get(state).domains[key].iter();
+            let domain = domains.into_iter().find(|domain| self.domains.slots(template, key, *domain).contains(slot));
+            if !ways.iter().any(|(_, known)| *known == domain) {
+                ways.push((slot, domain));
+            }
+        }
+        // What is reserved is launched first.
+        ways.sort_by_key(|(slot, _)| (!self.templates[template].reserved.contains(*slot), *slot));
+        ways.into_iter().any(|(_, domain)| {
+            let pin = match domain {
+                Some(domain) => self.pin(key, domain),
+                None => {
+                    let bare = Requirement::does_not_exist(self.domains.name(key));
+                    self.states.number(&std::iter::once(bare).collect())
+                }
+            };
+            let pinned = self.states.with(&self.templates, &self.domains, state, pin);
+            pinned.is_some_and(|pinned| self.become_pinned(claim, pinned))
+        })
+    }
+
+    fn become_pinned(&mut self, claim: usize, pinned: StateId) -> bool {
+        let mut slots = self.claims[claim].slots.clone();
+        slots.keep(&self.states.get(pinned).slots);
+        if slots.is_empty() || self.with_min_values(Some(claim), pinned, &slots).is_none() {
+            return false;
+        }
+        let template = &self.templates[self.states.get(pinned).template];
+        let own = &mut self.claims[claim];
+        let before = own.slots.first().map(|slot| template.slots[slot].headroom);
+        if let Some(first) = slots.first() {
+            self.shared.headroom.hold(template.slots[first].headroom, before);
+        }
+        own.state = pinned;
+        own.slots = slots;
+        own.turn = own.turn.changed();
+        if !own.held.is_empty() {
+            let mut reserved = own.slots.clone();
+            reserved.keep(&template.reserved);
+            self.shared.reservations.hold(&mut own.held, &reserved, &template.slots);
+        }
+        self.rooms.add(claim, &self.no_use, template, &own.slots);
+        self.log.push(claim);
+        let open = std::mem::take(&mut self.claims[claim].unsettled);
+        self.count_known(claim, open);
+        true
+    }
+
+    fn whereabouts(&self, claim: usize, key: usize) -> Whereabouts {
+        let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
+        let slots = |domain: usize| self.domains.slots(state.template, key, domain);
+        let mut possible = state.domains[key].iter().filter(|domain| slots(*domain).intersects(&claim.slots));
+        let (first, second) = (possible.next(), possible.next());
+        if second.is_some() {
+            return Whereabouts::Open;
+        }
+        let bare = state.absent[key] && {
+            let mut bare: Bits = claim.slots.clone();
+            state.domains[key].iter().for_each(|domain| bare.drop_all(slots(domain)));
+            !bare.is_empty()
+        };
+        match (first, bare) {
+            (Some(domain), false) => Whereabouts::In(domain),
+            (None, _) => Whereabouts::Nowhere,
+            (Some(_), true) => Whereabouts::Open,
+        }
+    }
+}
+
+/// Where a claim will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whereabouts {
+    In(usize),
+    /// It will not have the label.
+    Nowhere,
+    Open,
+}
