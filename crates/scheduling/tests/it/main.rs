@@ -6,6 +6,7 @@ mod audit;
 mod cases;
 mod cases_capacity;
 mod cases_nodes;
+mod constrained;
 mod packing;
 mod properties;
 mod reasons;
