@@ -94,8 +94,8 @@ fn a_preference_that_no_node_can_meet_does_not_hide_the_pod() {
     assert_eq!(
         answer.warnings(),
         [
-            "Pod/default/a: gave up every preferred node affinity",
-            "Pod/default/b: gave up every preferred node affinity"
+            "Pod/default/a: gave up preferred node affinity karpenter.sh/nodepool DoesNotExist (weight 1)",
+            "Pod/default/b: gave up preferred node affinity node-role.kubernetes.io/control-plane Exists (weight 1)"
         ]
     );
 }

@@ -6,6 +6,7 @@ mod audit;
 mod cases;
 mod cases_capacity;
 mod cases_nodes;
+mod cases_topology;
 mod constrained;
 mod packing;
 mod properties;

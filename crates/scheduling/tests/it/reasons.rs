@@ -19,60 +19,50 @@ fn an_unreadable_pod_stays_alone() {
 }
 
 #[test]
-fn pods_that_need_what_this_version_does_not_evaluate_are_never_misplaced() {
-    let selector = json!({"matchLabels": {"app": "x"}});
-    let term = json!([{"topologyKey": ZONE, "labelSelector": selector}]);
-    let spread = |when: &str| json!([{"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": when, "labelSelector": selector}]);
-    let port = json!([{"name": "c", "ports": [{"containerPort": 80, "hostPort": 8080}]}]);
-    let soft_term =
-        json!([{"weight": 1, "podAffinityTerm": {"topologyKey": ZONE, "labelSelector": selector}}]);
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-    for (field, value, words) in [
-        ("topologySpreadConstraints", spread("DoNotSchedule"), "topologySpreadConstraints"),
-        ("topologySpreadConstraints", spread("ScheduleAnyway"), "topologySpreadConstraints"),
-        ("affinity", json!({"podAffinity": {required: term}}), "spec.affinity.podAffinity"),
-        ("affinity", json!({"podAffinity": {preferred: soft_term}}), "preferred spec.affinity.podAffinity"),
-        ("affinity", json!({"podAntiAffinity": {required: term}}), "spec.affinity.podAntiAffinity"),
-        (
-            "affinity",
-            json!({"podAntiAffinity": {preferred: soft_term}}),
-            "preferred spec.affinity.podAntiAffinity",
-        ),
-        ("volumes", json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]), "volumes"),
-        ("containers", port, "host ports"),
-        ("schedulingGates", json!([{"name": "wait"}]), "schedulingGates"),
-    ] {
-        let answer = world()
-            .pool(pool("p"), &[md("m", "cpu=4")])
-            .node(node("n", "cpu=4"))
-            .pod(pod("w", "").spec(field, value))
-            .solve();
-        let reasons = answer.reasons("w");
-        assert!(reasons[0].starts_with("NotEvaluated: ") && reasons[0].contains(words), "{reasons:?}");
-    }
+fn pods_that_nobody_may_place_yet_or_that_need_dynamic_resources_are_told_apart() {
+    let gated = pod("w", "").spec("schedulingGates", json!([{"name": "wait"}]));
     let claims = pod("w", "").spec("resourceClaims", json!([{"name": "gpu", "resourceClaimName": "g"}]));
-    let answer = world().pool(pool("p"), &[md("m", "cpu=4")]).pod(claims).solve();
-    assert_eq!(
-        answer.reasons("w"),
-        ["DynamicResources: spec.resourceClaims: dynamic resources aren't simulated"]
-    );
+    for (pod, words) in [
+        (gated, "NotEvaluated: spec.schedulingGates: nobody may place it yet"),
+        (claims, "DynamicResources: spec.resourceClaims: dynamic resources aren't simulated"),
+    ] {
+        let answer = world().pool(pool("p"), &[md("m", "cpu=4")]).node(node("n", "cpu=4")).pod(pod).solve();
+        assert_eq!(answer.reasons("w"), [words]);
+    }
 }
 
 #[test]
-fn a_plain_pod_that_another_pod_repels_is_not_evaluated() {
+fn what_another_pod_repels_keeps_away_from_it_whether_that_one_runs_or_is_only_planned() {
     let guard = || pod("guard", "cpu=1").repels("web");
     let base = || world().pool(pool("p"), &[md("m", "cpu=4")]).node(node("n", "cpu=8"));
     let web = || pod("w", "cpu=1").label("app", "web");
-    let words = "NotEvaluated: required anti-affinity of another pod that selects this one: not evaluated by this version";
-    assert_eq!(base().bound("n", guard()).pod(web()).solve().reasons("w"), [words]);
-    assert_eq!(base().pod(guard()).pod(web()).solve().reasons("w"), [words]);
+    assert_eq!(base().bound("n", guard()).pod(web()).solve().claims(), ["p/m: w"]);
+    let planned = base().pod(guard()).pod(web()).solve();
+    assert_eq!((planned.placements(), planned.claims()), (vec!["n: guard".to_owned()], vec!["p/m: w".to_owned()]));
     // Another label, or another namespace, isn't selected.
     assert_eq!(
         base().bound("n", guard()).pod(pod("w", "cpu=1").label("app", "api")).solve().placements(),
         ["n: w"]
     );
     assert_eq!(base().bound("n", guard()).pod(web().in_namespace("other")).solve().placements(), ["n: w"]);
+}
+
+#[test]
+fn topology_affinity_and_ports_are_told_with_what_would_have_helped() {
+    let types = [md("m1", "cpu=4").zone("z1"), md("m2", "cpu=4").zone("z2")];
+    let base = || world().pool(pool("p"), &types);
+    let answer = base()
+        .pods(4, &pod("s", "cpu=3").label("app", "s").spreads(ZONE, 1, "s", json!({"minDomains": 3})))
+        .solve();
+    let refused = &answer.0.pending[0].reasons[0];
+    assert_eq!(refused.code.as_str(), "Topology");
+    assert!(refused.message.contains("2 domains and minDomains is 3"), "{}", refused.message);
+    assert_eq!(refused.remedy.as_deref(), Some("raise maxSkew to 2"));
+    let lonely = base().pod(pod("w", "cpu=1").wants_in(ZONE, "nobody")).solve();
+    assert!(lonely.reasons("w")[0].starts_with("Affinity: pod affinity over topology.kubernetes.io/zone"));
+    let small = base().pod(pod("w", "cpu=9")).solve();
+    let reason = &small.0.pending[0].reasons[0];
+    assert_eq!(reason.remedy.as_deref(), Some("request at most 4 cpu"));
 }
 
 #[test]
