@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how quickly the operator reacts, and what it takes, on a real control plane with hollow machines.
+//! `cargo xtask bench operator`: how quickly the operator reacts, and what it takes, on a real control plane with hollow machines.
 //!
 //! [bench/README.md](../README.md) says what each figure means.
 #![expect(clippy::print_stdout, reason = "a command line tool: its report goes to standard output")]
@@ -32,7 +32,7 @@ use subject::Subject;
 
 /// Measures the operator on a control plane of its own, and the Go peer in its place if there is one.
 #[derive(Parser)]
-#[command(name = "cargo xtask bench", max_term_width = 120)]
+#[command(name = "cargo xtask bench operator", max_term_width = 120)]
 struct Options {
     /// Nodes that the fleet grows to
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]

@@ -27,7 +27,7 @@ pub(crate) enum Subject {
 impl Subject {
     /// The operator: named by the variable, else the one that lies beside this program.
     pub(crate) fn ours() -> Result<Self> {
-        Ok(Self::Ours(operator_binary("cargo xtask bench")?))
+        Ok(Self::Ours(operator_binary("cargo xtask bench operator")?))
     }
 
     /// The peer's program.

@@ -6,19 +6,14 @@
 
 mod kwok_karpenter;
 mod manifests;
-mod module;
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 pub use kwok_karpenter::KwokKarpenter;
-pub(crate) use module::last_lines;
 
-use module::{GoProgram, Module, Stamp};
+use karpenter_capi_go_programs::{GoProgram, Module, Stamp};
 
 /// Etcd, Kubernetes, Cluster API and kwok.
 static CONTROL_PLANE: Module = Module {
@@ -27,6 +22,7 @@ static CONTROL_PLANE: Module = Module {
     takes: "about ten CPU minutes",
     go_mod: include_str!("../control-plane/go.mod"),
     go_sum: include_str!("../control-plane/go.sum"),
+    sources: &[],
     programs: &[
         Binary::Etcd.program(),
         Binary::ApiServer.program(),
@@ -156,20 +152,6 @@ impl Binaries {
 pub(crate) const WEBHOOK_BASE: &str = "https://webhook.invalid";
 /// Stands in cached manifests for the base64 of the authority that signed the webhook server's certificate.
 pub(crate) const WEBHOOK_CA: &str = "V0VCSE9PSy1DQQ==";
-
-fn cache_root() -> Result<PathBuf> {
-    let base = match (env::var_os("KARPENTER_CAPI_CACHE"), env::var_os("XDG_CACHE_HOME")) {
-        (Some(own), _) if !own.is_empty() => PathBuf::from(own),
-        (_, Some(xdg)) if !xdg.is_empty() => PathBuf::from(xdg).join("karpenter-capi"),
-        _ => env::home_dir()
-            .context(
-                "no home folder is known: set KARPENTER_CAPI_CACHE to a folder for the built control plane",
-            )?
-            .join(".cache/karpenter-capi"),
-    };
-    // Components are started in other working folders, so a relative path from the environment must not stay relative.
-    std::path::absolute(&base).with_context(|| format!("resolving the cache folder {}", base.display()))
-}
 
 #[cfg(test)]
 mod tests {

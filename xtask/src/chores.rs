@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 
 use crate::command::{
-    MANAGER, SELECTION, build_binaries, cargo, end_to_end_binary, end_to_end_tests, spelled,
+    MANAGER, SELECTION, build_binaries, cargo, end_to_end_binary, end_to_end_tests, program, spelled,
 };
 use crate::workspace::{Profile, Workspace};
 
@@ -15,6 +15,8 @@ use crate::workspace::{Profile, Workspace};
 const CONFORMANCE: &str = "karpenter-capi-conformance";
 /// The program of `bench/`.
 const BENCH: &str = "karpenter-capi-bench";
+/// The program of `bench/scheduling/`.
+const BENCH_SCHEDULING: &str = "karpenter-capi-bench-scheduling";
 
 #[derive(Args)]
 pub(crate) struct Vectors {
@@ -47,9 +49,25 @@ pub(crate) struct Demo {
 
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// Handed to the bench as they are; `--help` lists what it takes.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    arguments: Vec<String>,
+    /// One of the two; both with their defaults if none is named.
+    #[command(subcommand)]
+    part: Option<BenchPart>,
+}
+
+#[derive(Subcommand)]
+enum BenchPart {
+    /// Solves: time, price and memory, beside upstream's solver.
+    Scheduling {
+        /// Handed over as they are; `-- --help` lists what there is.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// The operator on a real control plane: reaction time, memory and requests.
+    Operator {
+        /// Handed over as they are; `-- --help` lists what there is.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 #[derive(Args)]
@@ -119,16 +137,36 @@ pub(crate) fn demo(workspace: &Workspace, options: &Demo) -> Result<ExitCode> {
     become_program(demo)
 }
 
-/// Everything is optimised, the hollow cloud too: it shares the machine with what is measured.
 pub(crate) fn bench(workspace: &Workspace, options: &Bench) -> Result<ExitCode> {
+    match &options.part {
+        Some(BenchPart::Scheduling { arguments }) => become_program(scheduling_bench(workspace, arguments)?),
+        Some(BenchPart::Operator { arguments }) => become_program(operator_bench(workspace, arguments)?),
+        None => {
+            prepare(scheduling_bench(workspace, &[])?)?;
+            become_program(operator_bench(workspace, &[])?)
+        }
+    }
+}
+
+/// A small program by itself, so that the solver can be measured without optimising the operator. It is selected alone: with
+/// the features of the whole workspace it would bring the Kubernetes client along.
+fn scheduling_bench(workspace: &Workspace, arguments: &[String]) -> Result<Command> {
+    prepare(cargo(workspace, ["build", "--release", "--locked", "-p", BENCH_SCHEDULING]))?;
+    let mut bench = program(workspace, workspace.binary(Profile::Release, BENCH_SCHEDULING));
+    bench.args(arguments);
+    Ok(bench)
+}
+
+/// Everything is optimised, the hollow cloud too: it shares the machine with what is measured.
+fn operator_bench(workspace: &Workspace, arguments: &[String]) -> Result<Command> {
     // Only what runs: each optimised binary costs minutes of link-time optimisation.
     let mut build = cargo(workspace, ["build"]);
     build.args(SELECTION).args(["--release", "--bin", MANAGER, "--bin", BENCH]);
     prepare(build)?;
     // Says what it needs and builds the control plane itself, if that isn't in the cache.
     let mut bench = end_to_end_binary(workspace, Profile::Release, BENCH);
-    bench.args(&options.arguments);
-    become_program(bench)
+    bench.args(arguments);
+    Ok(bench)
 }
 
 pub(crate) fn control_plane(workspace: &Workspace, options: &ControlPlane) -> Result<ExitCode> {

@@ -44,7 +44,7 @@ enum Chore {
     E2e(chores::EndToEnd),
     /// Control plane, operator, sample pools and pods with a live table, until Ctrl-C.
     Demo(chores::Demo),
-    /// Measure reaction time, memory and requests of the optimised operator on a control plane with a thousand hollow machines.
+    /// Measure the solver beside upstream's, and the operator on a control plane with a thousand hollow machines; or one of the two.
     Bench(chores::Bench),
     /// The control plane of the tests by itself: `build` its binaries, or bring it `up` until Ctrl-C.
     ControlPlane(chores::ControlPlane),

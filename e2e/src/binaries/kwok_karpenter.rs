@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::module::{self, GoProgram, Module, Rendering, Stamp};
+use karpenter_capi_go_programs::{GoProgram, Module, Rendering, Stamp, sources};
 
 const MODULE: &str = "sigs.k8s.io/karpenter";
 /// The folder inside the cache folder; the number changes with what this module makes of the sources.
@@ -22,6 +22,7 @@ static KWOK_KARPENTER: Module = Module {
     takes: "about four CPU minutes",
     go_mod: include_str!("../../kwok-karpenter/go.mod"),
     go_sum: include_str!("../../kwok-karpenter/go.sum"),
+    sources: &[],
     programs: &[PROGRAM],
     stamps: &[Stamp {
         module: MODULE,
@@ -59,7 +60,7 @@ impl KwokKarpenter {
 }
 
 fn render(rendering: &Rendering<'_>) -> Result<()> {
-    let sources = module::sources(rendering.module, MODULE)?;
+    let sources = sources(rendering.module, MODULE)?;
     let mut crds = Vec::new();
     for folder in ["pkg/apis/crds", "kwok/apis/crds"] {
         crds.extend(crds_in(&sources.join(folder))?);

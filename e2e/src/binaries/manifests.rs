@@ -5,10 +5,9 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{
-    Binary, WEBHOOK_BASE, WEBHOOK_CA,
-    module::{self, Module, Rendering},
-};
+use karpenter_capi_go_programs::{Module, Rendering, sources};
+
+use super::{Binary, WEBHOOK_BASE, WEBHOOK_CA};
 
 /// The folder inside the cache folder; the number changes with what this module makes of the sources.
 pub(super) const FOLDER: &str = "manifests-1";
@@ -17,14 +16,14 @@ pub(super) const KWOK: &str = "kwok-stages.yaml";
 
 pub(super) fn render(rendering: &Rendering<'_>) -> Result<()> {
     let kubectl = Module::path(rendering.cache, Binary::Kubectl.file_name());
-    let capi = module::sources(rendering.module, "sigs.k8s.io/cluster-api")?;
+    let capi = sources(rendering.module, "sigs.k8s.io/cluster-api")?;
     let crds = kustomize(&kubectl, &capi.join("core/config/crd"))?;
     let webhooks_path = capi.join("core/config/webhook/manifests.yaml");
     let webhooks =
         fs::read_to_string(&webhooks_path).with_context(|| format!("reading {}", webhooks_path.display()))?;
     fs::write(rendering.output.join(CAPI), serde_json::to_vec(&cluster_api(&crds, &webhooks)?)?)?;
 
-    let kwok = module::sources(rendering.module, "sigs.k8s.io/kwok")?;
+    let kwok = sources(rendering.module, "sigs.k8s.io/kwok")?;
     fs::write(rendering.output.join(KWOK), kustomize(&kubectl, &kwok.join("kustomize/stage/fast"))?)?;
     Ok(())
 }

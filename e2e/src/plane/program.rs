@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::watchdog::Watchdog;
-use crate::binaries::last_lines;
+use karpenter_capi_go_programs::last_lines;
 
 /// A running process, such as a component or the operator under test; dropping it kills its process group.
 #[derive(Debug)]

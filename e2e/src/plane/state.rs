@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::binaries::last_lines;
+use karpenter_capi_go_programs::last_lines;
 
 /// A file of this name in the state folder keeps the folder; the watchdog looks for it too.
 pub(super) const KEEP: &str = "KEEP";

@@ -13,8 +13,8 @@ const RUST_REMEDY: &str = "install it with https://rustup.rs, or bring it up to 
 const GO_REMEDY: &str = "install Go from https://go.dev/dl and put its `bin` folder on the PATH \
                          (/usr/local/go/bin is found without that)";
 
-/// The Go modules that the end-to-end suite builds programs from.
-const GO_MODULES: [&str; 2] = ["e2e/control-plane/go.mod", "e2e/kwok-karpenter/go.mod"];
+/// The Go modules that programs are built from.
+const GO_MODULES: [&str; 3] = ["e2e/control-plane/go.mod", "e2e/kwok-karpenter/go.mod", "bench/peer/go.mod"];
 
 pub(super) fn check(workspace: &Workspace, log: &mut Log) -> Result<()> {
     let go_mods = GO_MODULES.map(|path| fs::read_to_string(workspace.root.join(path)).unwrap_or_default());

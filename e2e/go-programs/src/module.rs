@@ -14,65 +14,86 @@ use sha2::{Digest, Sha256};
 /// The folder of the programs inside the cache folder.
 const FOLDER: &str = "bin";
 
-/// A Go module that exists for the programs it requires.
-pub(super) struct Module {
+/// A Go module that exists for the programs it requires, or for one of its own.
+#[derive(Debug)]
+pub struct Module {
     /// What people are told is built.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Its folder in the cache.
-    pub(super) folder: &'static str,
+    pub folder: &'static str,
     /// How long a build takes, for people.
-    pub(super) takes: &'static str,
-    pub(super) go_mod: &'static str,
-    pub(super) go_sum: &'static str,
-    pub(super) programs: &'static [GoProgram],
-    pub(super) stamps: &'static [Stamp],
+    pub takes: &'static str,
+    /// The text of `go.mod`.
+    pub go_mod: &'static str,
+    /// The text of `go.sum`.
+    pub go_sum: &'static str,
+    /// Go files of the module's own package, by name; empty where only programs of other modules are built.
+    pub sources: &'static [(&'static str, &'static str)],
+    /// What is built.
+    pub programs: &'static [GoProgram],
+    /// Which programs are told their version.
+    pub stamps: &'static [Stamp],
 }
 
 /// Tells programs their own version.
-pub(super) struct Stamp {
+#[derive(Debug)]
+pub struct Stamp {
     /// The module that has the version.
-    pub(super) module: &'static str,
+    pub module: &'static str,
     /// Linker flags for a version.
-    pub(super) flags: fn(&str) -> String,
+    pub flags: fn(&str) -> String,
 }
 
 /// A program of a [`Module`].
-pub(super) struct GoProgram {
+#[derive(Debug)]
+pub struct GoProgram {
     /// The Go package it is built from.
-    pub(super) package: &'static str,
+    pub package: &'static str,
     /// File name in the cache.
-    pub(super) file_name: &'static str,
+    pub file_name: &'static str,
     /// The names that `go build` may give the file, where they differ. A package whose path ends in a major version is named after
     /// the element before it, except by older toolchains.
-    pub(super) built_names: &'static [&'static str],
+    pub built_names: &'static [&'static str],
 }
 
 /// Folders that manifests are made from and in.
-pub(super) struct Rendering<'a> {
+#[derive(Debug)]
+pub struct Rendering<'a> {
     /// The module's cache folder, with the programs.
-    pub(super) cache: &'a Path,
+    pub cache: &'a Path,
     /// Holds `go.mod` and `go.sum`.
-    pub(super) module: &'a Path,
+    pub module: &'a Path,
     /// What is written here is kept.
-    pub(super) output: &'a Path,
+    pub output: &'a Path,
 }
 
 impl Module {
+    /// Builds the programs, unless they are there; returns the cache folder. See [`Module::fill`].
+    pub fn programs(&self) -> Result<PathBuf> {
+        let folder = self.folder()?;
+        if self.programs_exist(&folder) {
+            return Ok(folder);
+        }
+        let _lock = self.lock(&folder)?;
+        if !self.programs_exist(&folder) {
+            self.build(&folder)?;
+        }
+        Ok(folder)
+    }
+
     /// Builds the programs and renders the manifests in the folder `manifests`, unless they are there; returns the cache folder.
     ///
     /// Of several processes that call this at once, one builds and the others wait.
-    pub(super) fn fill(
+    pub fn fill(
         &self,
         manifests: &str,
         render: impl FnOnce(&Rendering<'_>) -> Result<()>,
     ) -> Result<PathBuf> {
-        let folder = super::cache_root()?.join(self.folder).join(self.fingerprint());
+        let folder = self.folder()?;
         if self.programs_exist(&folder) && folder.join(manifests).is_dir() {
             return Ok(folder);
         }
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("creating the cache folder {}", folder.display()))?;
-        let _lock = self.lock(&folder.join("lock"))?;
+        let _lock = self.lock(&folder)?;
         if !self.programs_exist(&folder) {
             self.build(&folder)?;
         }
@@ -82,8 +103,13 @@ impl Module {
         Ok(folder)
     }
 
+    /// The cache folder, filled or not.
+    fn folder(&self) -> Result<PathBuf> {
+        Ok(cache_root()?.join(self.folder).join(self.fingerprint()))
+    }
+
     /// Where a program lies in a cache folder.
-    pub(super) fn path(folder: &Path, file_name: &str) -> PathBuf {
+    pub fn path(folder: &Path, file_name: &str) -> PathBuf {
         folder.join(FOLDER).join(file_name)
     }
 
@@ -99,6 +125,7 @@ impl Module {
             .into_iter()
             .chain(self.programs.iter().map(|program| program.package))
             .chain(self.arguments().iter().map(String::as_str))
+            .chain(self.sources.iter().flat_map(|(name, text)| [*name, *text]))
         {
             hasher.update(part);
             hasher.update([0]);
@@ -109,9 +136,12 @@ impl Module {
         format!("{:016x}", u64::from_be_bytes(head))
     }
 
-    /// Locks `path` until the returned file is dropped, also by the end of the process.
-    fn lock(&self, path: &Path) -> Result<fs::File> {
-        let file = fs::File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    /// Makes the folder and locks it until the returned file is dropped, also by the end of the process.
+    fn lock(&self, folder: &Path) -> Result<fs::File> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("creating the cache folder {}", folder.display()))?;
+        let path = folder.join("lock");
+        let file = fs::File::create(&path).with_context(|| format!("creating {}", path.display()))?;
         if file.try_lock().is_err() {
             eprintln!("waiting for another process that builds {} ({} is locked)", self.name, path.display());
             file.lock().with_context(|| format!("locking {}", path.display()))?;
@@ -127,7 +157,7 @@ impl Module {
     }
 
     /// The version that `go.mod` requires of a module.
-    pub(super) fn version(&self, module: &str) -> &'static str {
+    pub fn version(&self, module: &str) -> &'static str {
         let mut required = self.go_mod.lines().map(str::split_whitespace).filter_map(|mut words| {
             let first = words.next()?;
             let name = if first == "require" { words.next()? } else { first };
@@ -201,6 +231,9 @@ impl Module {
         fs::create_dir_all(&module)?;
         fs::write(module.join("go.mod"), self.go_mod)?;
         fs::write(module.join("go.sum"), self.go_sum)?;
+        for (name, text) in self.sources {
+            fs::write(module.join(name), text)?;
+        }
         Ok(module)
     }
 
@@ -208,7 +241,7 @@ impl Module {
     fn check_go(&self) -> Result<()> {
         let wanted = self.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26.0").trim();
         let remedy = format!(
-            "{} of the end-to-end tests is built from Go modules and needs Go {wanted} or newer: \
+            "{} is built from Go modules and needs Go {wanted} or newer: \
              install it from https://go.dev/dl/ or your distribution and put its bin folder on PATH",
             self.name
         );
@@ -246,7 +279,7 @@ impl GoProgram {
 }
 
 /// The folder with the sources of a module that the module in `folder` requires.
-pub(super) fn sources(folder: &Path, required: &str) -> Result<PathBuf> {
+pub fn sources(folder: &Path, required: &str) -> Result<PathBuf> {
     // `go list -m` knows no folder for a module that was never downloaded, as when only the programs were kept.
     for arguments in [&["mod", "download", required][..], &["list", "-m", "-f", "{{.Dir}}", required]] {
         let output = go(folder).args(arguments).output().context("running go")?;
@@ -278,9 +311,23 @@ fn version_number(version: &str) -> Vec<u32> {
 }
 
 /// The last `count` lines of a text.
-pub(crate) fn last_lines(text: &str, count: usize) -> String {
+pub fn last_lines(text: &str, count: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     lines.get(lines.len().saturating_sub(count)..).unwrap_or_default().join("\n")
+}
+
+fn cache_root() -> Result<PathBuf> {
+    let base = match (env::var_os("KARPENTER_CAPI_CACHE"), env::var_os("XDG_CACHE_HOME")) {
+        (Some(own), _) if !own.is_empty() => PathBuf::from(own),
+        (_, Some(xdg)) if !xdg.is_empty() => PathBuf::from(xdg).join("karpenter-capi"),
+        _ => env::home_dir()
+            .context(
+                "no home folder is known: set KARPENTER_CAPI_CACHE to a folder for the built control plane",
+            )?
+            .join(".cache/karpenter-capi"),
+    };
+    // Components are started in other working folders, so a relative path from the environment must not stay relative.
+    std::path::absolute(&base).with_context(|| format!("resolving the cache folder {}", base.display()))
 }
 
 #[cfg(test)]
