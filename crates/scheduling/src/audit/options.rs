@@ -94,7 +94,7 @@ impl<'a> Auditor<'a> {
         node_constraints_hold(pod, |wanted| self.is_sure_of(machine, wanted))
     }
 
-    fn is_sure_of(&self, machine: &Machine<'_>, wanted: &Requirement) -> bool {
+    pub(super) fn is_sure_of(&self, machine: &Machine<'_>, wanted: &Requirement) -> bool {
         if wanted.key() == HOSTNAME {
             return new_host_meets(wanted);
         }

@@ -55,7 +55,9 @@ impl Auditor<'_> {
             ReasonCode::DynamicResources => pod.needs_dynamic_resources,
             ReasonCode::VolumeMissing => self.volumes_of(pod).any(|claim| !is_usable(claim)),
             ReasonCode::Affinity => {
-                !pod.pod_affinity.is_empty() || !pod.pod_anti_affinity.is_empty() || self.is_repelled(pod)
+                !pod.pod_affinity.is_empty()
+                    || !pod.pod_anti_affinity.is_empty()
+                    || self.is_repelled(pod, |_| true)
             }
             ReasonCode::Topology => pod.topology_spread.iter().any(|constraint| constraint.required),
             ReasonCode::Volumes => {
