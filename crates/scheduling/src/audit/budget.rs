@@ -85,6 +85,22 @@ impl Auditor<'_> {
         }
     }
 
+    /// Whether an offering has a place left beside the claims that were promised one; always where it is no reservation.
+    pub(super) fn reservation_allows_one_more(&self, of_type: &InstanceType, offering: &Offering) -> bool {
+        let Some(places) = offering.reservation_capacity else {
+            return true;
+        };
+        let id = self.reservation(of_type, offering);
+        let holds = |claim: &&PlannedNodeClaim| {
+            claim.options.iter().any(|option| {
+                option.offering.reservation_capacity.is_some()
+                    && self.reservation(&option.instance_type, &option.offering) == id
+            })
+        };
+        let promised = self.plan.node_claims.iter().filter(holds).count();
+        i64::try_from(promised).is_ok_and(|promised| promised < places)
+    }
+
     /// A reservation's identifier; where the offering has none, it is a reservation of its own.
     fn reservation(&self, of_type: &InstanceType, offering: &Offering) -> String {
         let named = offering.requirements.get(&self.input.reservation_id_label);

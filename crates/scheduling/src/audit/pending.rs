@@ -107,7 +107,7 @@ impl Auditor<'_> {
             }
             ReasonCode::NoOffering => !self.every(pool, types, |machine| {
                 machine.offering.is_available()
-                    && self.could_be_made(machine)
+                    && self.reservation_allows_one_more(machine.of_type, machine.offering)
                     && self.could_serve(machine, pod)
             }),
             // Codes of offerings that can't be had, of which none has this one.
