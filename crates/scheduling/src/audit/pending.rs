@@ -126,15 +126,17 @@ impl Auditor<'_> {
         !types.is_empty() && types.iter().all(one)
     }
 
-    /// The type that the reason names, or all of the NodePool.
+    /// The type that the reason names, all that the named MachineDeployment makes, or all of the NodePool.
     fn types_of(&self, pool: &NodePool, reason: &PendingReason) -> Vec<&InstanceType> {
-        let types = self.input.instance_types.get(&pool.name).into_iter().flatten().map(|of_type| &**of_type);
-        types
-            .filter(|of_type| reason.instance_type.as_ref().is_none_or(|name| *name == of_type.name))
-            .filter(|of_type| {
-                reason.machine_deployment.is_none() || reason.machine_deployment == of_type.machine_deployment
-            })
-            .collect()
+        let made = |of_type: &&InstanceType| {
+            reason.machine_deployment.is_none() || reason.machine_deployment == of_type.machine_deployment
+        };
+        if let Some(name) = &reason.instance_type {
+            let named = self.types.by_name.get(&(pool.name.as_str(), name.as_str())).copied();
+            return named.filter(made).into_iter().collect();
+        }
+        let types = self.input.instance_types.get(&pool.name).into_iter().flatten();
+        types.map(|of_type| &**of_type).filter(made).collect()
     }
 
     /// What is known of each claim that the pod mounts.

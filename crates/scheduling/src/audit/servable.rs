@@ -123,7 +123,7 @@ impl<'a> Auditor<'a> {
     pub(super) fn has_room_for(&self, machine: &Machine<'_>, pod: &Pod) -> bool {
         let used = sum(self.daemons_that_may_run_on(machine)).plus(&pod.requests);
         used.fits(&machine.of_type.allocatable_by(machine.offering))
-            && self.seen(machine.of_type).is_none_or(|(least, _)| used.fits(&least))
+            && self.seen(machine.of_type).is_none_or(|(least, _)| used.fits(least))
     }
 
     /// Whether the NodePool's own requirements leave a value for each label of the machine.
