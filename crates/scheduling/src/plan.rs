@@ -7,6 +7,7 @@ use karpenter_capi_model::{
     requirements::Requirements,
     resources::Resources,
 };
+use std::fmt;
 use std::sync::Arc;
 
 /// The plan; lists are in the order of decision, stable for equal inputs.
@@ -36,7 +37,7 @@ pub struct PlannedNodeClaim {
     /// Pods, in the order in which they were placed.
     pub pods: Vec<NamespacedName>,
     /// Every instance type with an offering that would serve, cheapest first; never empty.
-    pub options: Vec<InstanceOption>,
+    pub options: InstanceOptions,
     /// `minValues` was relaxed (`BestEffort`).
     pub min_values_relaxed: bool,
 }
@@ -55,6 +56,73 @@ pub struct InstanceOption {
     pub instance_type: Arc<InstanceType>,
     /// The cheapest available compatible offering.
     pub offering: Offering,
+}
+
+/// Instance types in an order of preference: some of a table that claims of one NodePool share, as each may list hundreds.
+#[derive(Clone, Default)]
+pub struct InstanceOptions {
+    table: Arc<[InstanceOption]>,
+    chosen: Vec<u32>,
+}
+
+impl InstanceOptions {
+    /// Those of the table with these indices, in this order; what is outside is left out.
+    pub fn new(table: Arc<[InstanceOption]>, chosen: impl IntoIterator<Item = usize>) -> Self {
+        let chosen = chosen.into_iter().filter(|index| *index < table.len());
+        let chosen = chosen.filter_map(|index| u32::try_from(index).ok()).collect();
+        Self { table, chosen }
+    }
+
+    /// The options in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &InstanceOption> + Clone {
+        self.chosen.iter().map(|index| &self.table[*index as usize])
+    }
+
+    /// The option to launch.
+    pub fn first(&self) -> Option<&InstanceOption> {
+        self.iter().next()
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.chosen.len()
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.chosen.is_empty()
+    }
+}
+
+impl FromIterator<InstanceOption> for InstanceOptions {
+    fn from_iter<I: IntoIterator<Item = InstanceOption>>(iter: I) -> Self {
+        let table: Arc<[InstanceOption]> = iter.into_iter().collect();
+        let all = 0..table.len();
+        Self::new(table, all)
+    }
+}
+
+impl<'a> IntoIterator for &'a InstanceOptions {
+    type Item = &'a InstanceOption;
+    type IntoIter = Box<dyn Iterator<Item = &'a InstanceOption> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
+impl PartialEq for InstanceOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for InstanceOptions {}
+
+impl fmt::Debug for InstanceOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// Pods on existing capacity.

@@ -81,7 +81,7 @@ impl<'a> Auditor<'a> {
                 option.instance_type.name.clone(),
             )
         };
-        if !claim.options.is_sorted_by_key(key) {
+        if !claim.options.iter().is_sorted_by_key(key) {
             self.blame(subject, "lists its instance types out of order");
         }
     }

@@ -14,7 +14,7 @@ use super::min_values;
 use super::states::{State, StateId};
 use super::template::Template;
 use crate::input::Options;
-use crate::plan::{InstanceOption, PlannedNodeClaim};
+use crate::plan::{InstanceOption, InstanceOptions, PlannedNodeClaim};
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::label::{CAPACITY_TYPE, restricted};
 use karpenter_capi_model::pod::{HostPort, Pod};
@@ -120,6 +120,7 @@ pub(super) fn planned(
     template: &Template<'_>,
     pods: &[&Pod],
     options: &Options,
+    table: &Arc<[InstanceOption]>,
     reservation: (&str, &dyn Fn(usize) -> String),
 ) -> PlannedNodeClaim {
     let mut requirements = state.requirements.clone();
@@ -134,8 +135,10 @@ pub(super) fn planned(
             relaxed = true;
         }
     }
-    let daemons = kept.iter().map(|slot| template.candidate(*slot).daemons.clone());
-    let daemon_requests = daemons.reduce(|a, b| a.min(&b)).unwrap_or_default();
+    let mut daemons = kept.iter().map(|slot| &template.candidate(*slot).daemons);
+    let first = daemons.next().cloned().unwrap_or_default();
+    let daemon_requests =
+        daemons.fold(first, |least, other| if *other == least { least } else { least.min(other) });
     requirements.retain_keys(|key| restricted(key).is_none());
     let own: Vec<&Pod> = claim.pods.iter().map(|pod| pods[*pod as usize]).collect();
     let requests = own.iter().fold(Resources::ZERO, |mut sum, pod| {
@@ -148,7 +151,7 @@ pub(super) fn planned(
         requests: requests.plus(&daemon_requests),
         daemon_requests,
         pods: own.iter().map(|pod| pod.name.clone()).collect(),
-        options: kept.into_iter().map(|slot| option(template, slot)).collect(),
+        options: InstanceOptions::new(Arc::clone(table), kept),
         min_values_relaxed: relaxed,
     }
 }
@@ -181,9 +184,11 @@ fn pin_reserved(
     }
 }
 
-fn option(template: &Template<'_>, slot: usize) -> InstanceOption {
-    InstanceOption {
+/// Every slot as an option.
+pub(super) fn table(template: &Template<'_>) -> Arc<[InstanceOption]> {
+    let option = |slot| InstanceOption {
         instance_type: Arc::clone(template.candidate(slot).of_type),
         offering: template.offering(slot).clone(),
-    }
+    };
+    (0..template.slots.len()).map(option).collect()
 }

@@ -7,6 +7,7 @@ use super::fit::{Answer, Fit};
 use super::query::{NodePart, Opening, Query};
 use super::shape::{Level, Ruling};
 use super::states::StateId;
+use super::targets::Allowed;
 use super::topology::Group;
 use super::world::World;
 use karpenter_capi_model::taint::untolerated;
@@ -77,6 +78,7 @@ impl World<'_> {
         }
         let errand = |prices| Errand { pod, shape, level, prices };
         self.settle_for(errand(Prices::Any));
+        self.look_around(errand(Prices::Any), query);
         if let Some(node) = self.find_node(errand(Prices::Any), query) {
             self.put_on_node(pod, node);
             return Outcome::Placed;
@@ -185,7 +187,7 @@ impl World<'_> {
         let mut postponed: Vec<(usize, (Turn, usize))> = Vec::new();
         let mut found = None;
         while found.is_none() {
-            let Some((part, (turn, claim))) = self.next_claim(errand, query) else { break };
+            let Some((part, (turn, claim))) = self.next_claim(query) else { break };
             let joined = &query.parts()[part];
             match self.claim_takes(errand, claim, &joined.joined, &joined.targets) {
                 Answer::Serves(fit) => found = Some((claim, fit)),
@@ -224,33 +226,44 @@ impl World<'_> {
         query.catch_up(&self.claims, &self.log, &may_take, &mut joined);
     }
 
-    /// The claim whose turn it is, among those whose state allows the pod now.
-    fn next_claim(&mut self, errand: Errand, query: &mut Query) -> Option<(usize, (Turn, usize))> {
-        let mut next: Option<(usize, (Turn, usize))> = None;
-        for index in 0..query.parts().len() {
-            let Some(first) = query.parts()[index].first(&self.claims) else { continue };
-            if next.is_some_and(|(_, turn)| turn < first) {
-                continue;
-            }
-            self.refresh(errand, query, index);
-            if query.parts()[index].targets.iter().any(|targets| !targets.is_empty()) {
-                next = Some((index, first));
-            }
+    /// Looks up what topology allows, if anything has changed.
+    fn look_around(&self, errand: Errand, query: &mut Query) {
+        let rulings = &self.shapes[errand.shape].levels[errand.level].by_key;
+        // Versions only grow, and so does their sum.
+        let version = rulings.iter().map(|ruling| self.group_of(ruling).version).sum();
+        if query.as_of != Some(version) {
+            query.as_of = Some(version);
+            query.allowed = self.allowed(errand);
         }
-        next
     }
 
-    fn refresh(&mut self, errand: Errand, query: &mut Query, index: usize) {
-        let shape = &self.shapes[errand.shape];
-        let follows_counts = !shape.levels[errand.level].by_key.is_empty();
-        let part = &mut query.parts()[index];
-        if part.as_of == Some(self.version) || (part.as_of.is_some() && !follows_counts) {
-            return;
+    /// The claim whose turn it is, among those whose state allows the pod now.
+    fn next_claim(&mut self, query: &mut Query) -> Option<(usize, (Turn, usize))> {
+        loop {
+            let mut next: Option<(usize, (Turn, usize))> = None;
+            let as_of = query.as_of;
+            let (allowed, parts) = query.allowed_and_parts();
+            for (index, part) in parts.iter_mut().enumerate() {
+                if part.as_of == as_of && part.is_closed() {
+                    continue;
+                }
+                let Some(first) = part.first(&self.claims) else { continue };
+                if next.is_none_or(|(_, turn)| first < turn)
+                    && part.joined.iter().any(|state| self.may_target(*state, allowed))
+                {
+                    next = Some((index, first));
+                }
+            }
+            let (index, _) = next?;
+            let part = &mut parts[index];
+            if part.as_of != as_of {
+                part.as_of = as_of;
+                part.targets = part.joined.iter().map(|state| self.targets(*state, allowed)).collect();
+            }
+            if !part.is_closed() {
+                return next;
+            }
         }
-        part.as_of = Some(self.version);
-        let joined = part.joined.clone();
-        let targets = joined.into_iter().map(|state| self.targets(state, errand)).collect();
-        query.parts()[index].targets = targets;
     }
 
     fn claim_takes(
@@ -311,7 +324,7 @@ impl World<'_> {
         let openings = query.openings.take().unwrap_or_default();
         let mut outcome = Outcome::NoPlace;
         for opening in &openings {
-            match self.open_in(errand, opening) {
+            match self.open_in(errand, opening, &query.allowed) {
                 Outcome::NoPlace => {}
                 ended => {
                     outcome = ended;
@@ -343,12 +356,12 @@ impl World<'_> {
         openings
     }
 
-    fn open_in(&mut self, errand: Errand, opening: &Opening) -> Outcome {
+    fn open_in(&mut self, errand: Errand, opening: &Opening, allowed: &[Allowed]) -> Outcome {
         if self.templates[opening.template].is_full() || !self.new_host_will_do(errand) {
             return Outcome::NoPlace;
         }
         let targets: Vec<Vec<StateId>> =
-            opening.joined.iter().map(|state| self.targets(*state, errand)).collect();
+            opening.joined.iter().map(|state| self.targets(*state, allowed)).collect();
         let fit = match self.best(errand, None, &opening.joined, &targets) {
             Answer::Serves(fit) => fit,
             Answer::Waits => return Outcome::Waits,

@@ -5,6 +5,7 @@
 
 use super::claim::{Claim, Turn};
 use super::states::StateId;
+use super::targets::Allowed;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,6 +16,9 @@ pub(super) struct Query {
     /// Made at the first use.
     pub(super) nodes: Option<Vec<NodePart>>,
     pub(super) openings: Option<Vec<Opening>>,
+    /// What topology allows, and as of which version of the counts.
+    pub(super) allowed: Vec<Allowed>,
+    pub(super) as_of: Option<u64>,
     parts: Vec<ClaimPart>,
     numbers: FxHashMap<StateId, usize>,
     /// How much of the log of changed claims has been read.
@@ -42,15 +46,18 @@ pub(super) struct Opening {
 pub(super) struct ClaimPart {
     /// For each alternative that the state can take, the state that follows; empty: pods never go here.
     pub(super) joined: Vec<StateId>,
-    /// For each of these the states that topology allows now.
+    /// For each of these the states that topology allows, as of some version of the counts.
     pub(super) targets: Vec<Vec<StateId>>,
-    /// As of which version of the counts.
     pub(super) as_of: Option<u64>,
     /// By turn. Entries of claims that have changed since are stale.
     pub(super) waiting: BinaryHeap<Reverse<(Turn, usize)>>,
 }
 
 impl Query {
+    pub(super) fn allowed_and_parts(&mut self) -> (&[Allowed], &mut [ClaimPart]) {
+        (&self.allowed, &mut self.parts)
+    }
+
     pub(super) fn parts(&mut self) -> &mut [ClaimPart] {
         &mut self.parts
     }
@@ -99,6 +106,11 @@ impl Query {
 }
 
 impl ClaimPart {
+    /// Whether topology allows none of its claims.
+    pub(super) fn is_closed(&self) -> bool {
+        self.targets.iter().all(Vec::is_empty)
+    }
+
     /// The claim whose turn it is.
     pub(super) fn first(&mut self, claims: &[Claim<'_>]) -> Option<(Turn, usize)> {
         while let Some(Reverse((turn, claim))) = self.waiting.peek().copied() {

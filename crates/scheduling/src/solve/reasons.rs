@@ -193,7 +193,8 @@ fn pass(world: &mut World<'_>, errand: Errand, template: usize, index: usize) ->
     let Some(joined) = joined else {
         return Ok(Passing { requirements, wanted, joined: None, targets: Vec::new() });
     };
-    let targets = world.targets(joined, errand);
+    let allowed = world.allowed(errand);
+    let targets = world.targets(joined, &allowed);
     if targets.is_empty() || !world.new_host_will_do(errand) {
         return Err(topology::stopped(world, errand, joined));
     }

@@ -42,15 +42,11 @@ impl World<'_> {
 
     /// Counts what can be counted of what is open in a claim; the rest stays open.
     fn count_known(&mut self, claim: usize, mut open: Vec<(bool, usize)>) {
-        if open.is_empty() {
-            return;
-        }
-        self.version += 1;
-        let domains: Vec<Whereabouts> = (0..self.domains.len()).map(|key| self.whereabouts(claim, key)).collect();
         open.retain(|(repulsion, number)| {
-            let all = if *repulsion { &mut self.repulsions } else { &mut self.groups };
-            let group = &mut all[*number];
-            match group.field.key().map(|key| domains[key]) {
+            let field = if *repulsion { self.repulsions[*number].field } else { self.groups[*number].field };
+            let whereabouts = field.key().map(|key| self.whereabouts(claim, key));
+            let group = if *repulsion { &mut self.repulsions[*number] } else { &mut self.groups[*number] };
+            match whereabouts {
                 Some(Whereabouts::In(domain)) => group.add(domain),
                 Some(Whereabouts::Nowhere) => group.add_nowhere(),
                 _ => return true,

@@ -9,101 +9,119 @@ use super::world::World;
 use karpenter_capi_model::requirement::Requirement;
 use std::cmp::Ordering;
 
-/// What is decided about one key.
-struct Choice {
-    /// Domains that are allowed, and that a machine of the state may be in.
-    allowed: Bits,
+/// What the rules of a set of wishes say about one topology key, as things stand.
+pub(super) struct Allowed {
+    pub(super) key: usize,
+    /// Domains that will do.
+    pub(super) domains: Bits,
     /// A machine without the label will do.
     bare: bool,
     /// It has to be one of them, as each further pod counts.
     single: bool,
+    /// For those who spread how many pods there are, by domain.
+    crowds: Vec<u32>,
 }
 
 impl World<'_> {
-    /// The states that a claim of `state` would have with the pod in it, what is wanted most first; none: it can't take the pod now.
-    pub(super) fn targets(&mut self, state: StateId, errand: Errand) -> Vec<StateId> {
-        let shape = &self.shapes[errand.shape];
-        let level = &shape.levels[errand.level];
-        let mut keys: Vec<usize> = level.by_key.iter().filter_map(|ruling| ruling.key).collect();
+    /// What the rules over topology keys allow now, by key.
+    pub(super) fn allowed(&self, errand: Errand) -> Vec<Allowed> {
+        let rulings = &self.shapes[errand.shape].levels[errand.level].by_key;
+        let mut keys: Vec<usize> = rulings.iter().filter_map(|ruling| ruling.key).collect();
         keys.sort_unstable();
         keys.dedup();
+        let of_key = |key| rulings.iter().filter(move |ruling| ruling.key == Some(key));
+        keys.into_iter().map(|key| self.allowed_by(key, of_key(key))).collect()
+    }
+
+    fn allowed_by<'r>(&self, key: usize, rulings: impl Iterator<Item = &'r Ruling>) -> Allowed {
+        let count = self.domains.count(key);
+        let mut allowed = Allowed {
+            key,
+            domains: Bits::of(count, 0..count),
+            bare: true,
+            single: false,
+            crowds: vec![0; count],
+        };
+        for ruling in rulings {
+            let group = self.group_of(ruling);
+            let fewest = ruling.constraint.fewest(group);
+            for domain in 0..count {
+                if !ruling.constraint.allows_above(group, domain, fewest) {
+                    allowed.domains.remove(domain);
+                }
+            }
+            allowed.bare &= !ruling.constraint.needs_label();
+            if matches!(ruling.constraint.rule, Rule::Spread { .. }) {
+                // The first spread decides which domain is best; the others only what is allowed.
+                if !allowed.single {
+                    allowed.crowds = (0..count).map(|domain| group.count(domain)).collect();
+                }
+                allowed.single = true;
+            }
+        }
+        allowed
+    }
+
+    /// Whether a claim of `state` might take the pod, as far as each key goes by itself.
+    pub(super) fn may_target(&self, state: StateId, allowed: &[Allowed]) -> bool {
+        let state = self.states.get(state);
+        allowed.iter().all(|allowed| {
+            state.domains[allowed.key].intersects(&allowed.domains) || (allowed.bare && state.absent[allowed.key])
+        })
+    }
+
+    /// The states that a claim of `state` would have with the pod in it, what is wanted most first; none: it can't take the pod now.
+    pub(super) fn targets(&mut self, state: StateId, allowed: &[Allowed]) -> Vec<StateId> {
         let mut targets = vec![state];
-        for key in keys {
-            targets = targets.into_iter().flat_map(|state| self.targets_by(state, errand, key)).collect();
+        for allowed in allowed {
+            targets = targets.into_iter().flat_map(|state| self.targets_by(state, allowed)).collect();
         }
         targets
     }
 
-    fn targets_by(&mut self, state: StateId, errand: Errand, key: usize) -> Vec<StateId> {
-        let choice = self.choose(state, errand, key);
-        let (possible, may_lack) = {
-            let state = self.states.get(state);
-            (&state.domains[key], state.absent[key])
-        };
-        let untouched = choice.allowed == *possible && choice.bare == may_lack;
-        let ways = choice.allowed.count() + usize::from(choice.bare);
-        if untouched && (ways == 1 || !choice.single) {
+    fn targets_by(&mut self, state: StateId, allowed: &Allowed) -> Vec<StateId> {
+        let own = self.states.get(state);
+        let (possible, may_lack) = (&own.domains[allowed.key], own.absent[allowed.key]);
+        let mut left = possible.clone();
+        left.keep(&allowed.domains);
+        let bare = may_lack && allowed.bare;
+        let untouched = left == *possible && bare == may_lack;
+        let ways = left.count() + usize::from(bare);
+        if untouched && ways > 0 && (ways == 1 || !allowed.single) {
             return vec![state];
         }
-        if choice.single {
-            return self.singles(state, errand, key, &choice);
+        if allowed.single {
+            return self.singles(state, allowed, &left, bare);
         }
         let mut found = Vec::new();
-        if !choice.allowed.is_empty() {
-            let values: Vec<&str> = choice.allowed.iter().map(|domain| self.domains.value(key, domain)).collect();
-            let within = Requirement::one_of(self.domains.name(key), &values);
+        if !left.is_empty() {
+            let values: Vec<&str> = left.iter().map(|domain| self.domains.value(allowed.key, domain)).collect();
+            let within = Requirement::one_of(self.domains.name(allowed.key), &values);
             found.extend(self.required(state, within));
         }
-        if choice.bare {
-            found.extend(self.required(state, Requirement::does_not_exist(self.domains.name(key))));
+        if bare {
+            found.extend(self.required(state, Requirement::does_not_exist(self.domains.name(allowed.key))));
         }
         found.sort_by_key(|state| self.states.get(*state).slots.first());
         found
     }
 
-    fn choose(&self, state: StateId, errand: Errand, key: usize) -> Choice {
-        let shape = &self.shapes[errand.shape];
-        let rulings = shape.levels[errand.level].by_key.iter().filter(|ruling| ruling.key == Some(key));
-        let state = self.states.get(state);
-        let mut choice = Choice {
-            allowed: state.domains[key].clone(),
-            bare: state.absent[key],
-            single: false,
-        };
-        for ruling in rulings {
-            let group = self.group_of(ruling);
-            let refused: Vec<usize> =
-                choice.allowed.iter().filter(|domain| !ruling.constraint.allows(group, *domain)).collect();
-            refused.into_iter().for_each(|domain| choice.allowed.remove(domain));
-            choice.bare &= !ruling.constraint.needs_label();
-            choice.single |= matches!(ruling.constraint.rule, Rule::Spread { .. });
-        }
-        choice
-    }
-
     /// One state for each domain: the emptiest first where pods are spread, then what is launched cheapest.
-    fn singles(&mut self, state: StateId, errand: Errand, key: usize, choice: &Choice) -> Vec<StateId> {
-        let mut domains: Vec<usize> = choice.allowed.iter().collect();
-        let spreads: Vec<Ruling> = self.shapes[errand.shape].levels[errand.level]
-            .by_key
-            .iter()
-            .filter(|ruling| ruling.key == Some(key) && matches!(ruling.constraint.rule, Rule::Spread { .. }))
-            .copied()
-            .collect();
-        let number = self.states.get(state).template;
-        let world = &*self;
-        let counts = |domain: usize| spreads.iter().map(move |ruling| world.group_of(ruling).count(domain));
-        let cheapest = |domain| world.domains.slots(number, key, domain).first_common(&world.states.get(state).slots);
-        domains.sort_by(|a, b| match counts(*a).cmp(counts(*b)) {
+    fn singles(&mut self, state: StateId, allowed: &Allowed, left: &Bits, bare: bool) -> Vec<StateId> {
+        let key = allowed.key;
+        let mut domains: Vec<usize> = left.iter().collect();
+        let own = self.states.get(state);
+        let cheapest = |domain| self.domains.slots(own.template, key, domain).first_common(&own.slots);
+        domains.sort_by(|a, b| match allowed.crowds[*a].cmp(&allowed.crowds[*b]) {
             Ordering::Equal => cheapest(*a).cmp(&cheapest(*b)).then(a.cmp(b)),
             unequal => unequal,
         });
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(domains.len());
         for domain in domains {
             let pin = self.pin(key, domain);
             found.extend(self.states.with(&self.templates, &self.domains, state, pin));
         }
-        if choice.bare {
+        if bare {
             found.extend(self.required(state, Requirement::does_not_exist(self.domains.name(key))));
         }
         found

@@ -45,6 +45,8 @@ pub(super) struct Group {
     pub(super) filter: usize,
     counts: Vec<u32>,
     total: u64,
+    /// Grows with each change.
+    pub(super) version: u64,
     /// For a spread over a key: domains of nodes that take part, existing or to come.
     pub(super) eligible: Bits,
     /// Claims with pods of which it isn't known yet in which domain they will be.
@@ -54,7 +56,7 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn new(field: Field, filter: usize, domains: usize) -> Self {
         let counts = vec![0; domains];
-        Self { field, filter, counts, total: 0, eligible: Bits::empty(domains), unsettled: Vec::new() }
+        Self { field, filter, counts, total: 0, version: 0, eligible: Bits::empty(domains), unsettled: Vec::new() }
     }
 
     /// Pods in a domain, or on a host.
@@ -73,11 +75,13 @@ impl Group {
         }
         self.counts[place] += 1;
         self.total += 1;
+        self.version += 1;
     }
 
     /// A pod that is somewhere where the key has no value: it is in no domain, yet there.
     pub(super) const fn add_nowhere(&mut self) {
         self.total += 1;
+        self.version += 1;
     }
 
     /// The fewest pods in an eligible domain; 0 where there are fewer domains than there have to be.
@@ -121,11 +125,24 @@ pub(super) struct Constraint {
 impl Constraint {
     /// Whether a place will do, as things stand.
     pub(super) fn allows(self, group: &Group, place: usize) -> bool {
+        self.allows_above(group, place, self.fewest(group))
+    }
+
+    /// The fewest pods in a domain, for those who spread.
+    pub(super) fn fewest(self, group: &Group) -> u32 {
+        match self.rule {
+            Rule::Spread { min_domains, .. } => group.minimum(min_domains),
+            Rule::Near { .. } | Rule::Away => 0,
+        }
+    }
+
+    /// As [`Self::allows`] where the fewest are known.
+    pub(super) fn allows_above(self, group: &Group, place: usize, fewest: u32) -> bool {
         let count = group.count(place);
         match self.rule {
-            Rule::Spread { most, min_domains, itself } => {
+            Rule::Spread { most, itself, .. } => {
                 let known = group.field == Field::Host || group.eligible.contains(place);
-                known && (count + u32::from(itself)).saturating_sub(group.minimum(min_domains)) <= most
+                known && (count + u32::from(itself)).saturating_sub(fewest) <= most
             }
             Rule::Near { itself } => count > 0 || (itself && group.total() == 0),
             Rule::Away => count == 0,

@@ -2,7 +2,7 @@
 
 use super::amounts::Axes;
 use super::bits::Bits;
-use super::claim::{Claim, Rooms, Turn, kept, planned};
+use super::claim::{Claim, Rooms, Turn, kept, planned, table};
 use super::daemons::Daemons;
 use super::demand::Alternative;
 use super::domains::Domains;
@@ -14,7 +14,7 @@ use super::template::{self, Shared, Template};
 use super::topology::{Field, Group};
 use super::warnings::Warnings;
 use crate::input::Input;
-use crate::plan::{PendingPod, Plan};
+use crate::plan::{InstanceOption, PendingPod, Plan};
 use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::node::Node;
 use karpenter_capi_model::node_pool::NodePool;
@@ -23,6 +23,7 @@ use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::taint::{Taint, TaintEffect, untolerated};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub(super) struct World<'a> {
     pub(super) input: &'a Input,
@@ -57,8 +58,6 @@ pub(super) struct World<'a> {
     pub(super) rooms: Rooms,
     /// Claims in the order in which they were opened or changed.
     pub(super) log: Vec<usize>,
-    /// Of the counts by topology key.
-    pub(super) version: u64,
     /// By shape and level.
     pub(super) queries: Vec<Vec<Query>>,
     /// For each shape the set of wishes with which its last pod found that it has to wait for reserved capacity.
@@ -125,7 +124,6 @@ impl<'a> World<'a> {
             tolerated: FxHashMap::default(),
             claims: Vec::new(),
             log: Vec::new(),
-            version: 0,
             warnings,
             scratch: Default::default(),
             no_use,
@@ -251,7 +249,6 @@ impl<'a> World<'a> {
         for index in 0..self.shapes[shape].repels.len() {
             self.repel_on_node(self.shapes[shape].repels[index], node);
         }
-        self.version += 1;
     }
 
     /// The number of a requirement to be in one domain.
@@ -270,11 +267,13 @@ impl<'a> World<'a> {
         self.warnings.note_undeclared_taints(&self.nodes, &self.axes, &self.templates, &on_new);
         let reservation = |index: usize| self.shared.reservations.name(index).to_owned();
         let reservation = (self.shared.reservations.key(), &reservation as &dyn Fn(usize) -> String);
-        let mut node_claims = Vec::new();
+        let mut node_claims = Vec::with_capacity(self.claims.len());
+        let mut tables: Vec<Option<Arc<[InstanceOption]>>> = vec![None; self.templates.len()];
         for claim in &self.claims {
             let state = self.states.get(claim.state);
             let template = &self.templates[state.template];
-            let planned = planned(claim, state, template, &self.pods, &self.input.options, reservation);
+            let table = tables[state.template].get_or_insert_with(|| table(template));
+            let planned = planned(claim, state, template, &self.pods, &self.input.options, table, reservation);
             self.warnings.note_relaxed(&planned, template.pool);
             node_claims.push(planned);
         }

@@ -9,7 +9,7 @@ mod spread;
 use crate::support::*;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::audit;
-use karpenter_capi_scheduling::plan::Plan;
+use karpenter_capi_scheduling::plan::{InstanceOption, InstanceOptions, Plan};
 
 fn sample() -> World {
     let types = [
@@ -74,13 +74,13 @@ fn each_kind_of_wrong_is_found() {
 fn an_option_that_does_not_serve_is_found() {
     let found = complaints(|world, plan| {
         let m2 = world.0.instance_types["p"][1].clone();
-        plan.node_claims[0].options[0].offering = m2.offerings[0].clone();
-        plan.node_claims[0].options[0].instance_type = m2;
+        let offering = m2.offerings[0].clone();
+        plan.node_claims[0].options = [InstanceOption { instance_type: m2, offering }].into_iter().collect();
     });
     assert!(found.contains("as m2: doesn't meet topology.kubernetes.io/zone In [z1]"), "{found}");
     assert!(found.contains("Pod/default/a: isn't sure to have its affinity met"), "{found}");
 
-    let found = complaints(|_, plan| plan.node_claims[0].options.clear());
+    let found = complaints(|_, plan| plan.node_claims[0].options = InstanceOptions::default());
     assert!(found.contains("no way to be launched"), "{found}");
 
     let found = complaints(|world, _| {
