@@ -32,7 +32,7 @@ static HEAP: Cap<&StatsAlloc<System>> = Cap::new(&INSTRUMENTED_SYSTEM, usize::MA
 #[derive(Parser)]
 #[command(name = "cargo xtask bench scheduling", max_term_width = 120)]
 struct Options {
-    /// Only documents whose names contain one of these; `--list` names them
+    /// Only documents whose names begin with one of these, up to a hyphen or the end; `--list` names them
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     documents: Vec<String>,
     /// Name the documents and end
@@ -79,6 +79,16 @@ enum Output {
     Json,
 }
 
+impl Options {
+    /// `diverse` means all of them, `diverse-500` not `diverse-5000`.
+    fn wants(&self, name: &str) -> bool {
+        let begins = |part: &String| {
+            name.strip_prefix(part.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        self.documents.is_empty() || self.documents.iter().any(begins)
+    }
+}
+
 fn main() -> ExitCode {
     match bench(&Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,10 +107,7 @@ fn bench(options: &Options) -> Result<()> {
         }
         return Ok(());
     }
-    let wanted = |name: &str| {
-        options.documents.is_empty() || options.documents.iter().any(|part| name.contains(part.as_str()))
-    };
-    documents.retain(|document| wanted(&document.name));
+    documents.retain(|document| options.wants(&document.name));
     let peer = if options.peer == PeerDocuments::None || documents.is_empty() {
         None
     } else {
@@ -135,4 +142,17 @@ fn tell(report: &Report, options: &Options) -> Result<()> {
         Output::Json => println!("{json}"),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_document_means_it_alone_and_a_part_means_all_that_begin_so() {
+        let options = Options::parse_from(["bench", "--documents", "diverse-500,mixed", "--peer", "quick"]);
+        let wanted = ["diverse-500", "diverse-5000", "mixed-500", "mixed-5000", "preference-ignore-4000"]
+            .map(|name| options.wants(name));
+        assert_eq!(wanted, [true, false, true, true, false]);
+    }
 }

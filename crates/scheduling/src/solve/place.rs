@@ -4,14 +4,13 @@ use super::amounts::fits;
 use super::claim::Turn;
 use super::existing::{Verdict, conflict};
 use super::fit::{Answer, Fit};
-use super::query::{NodePart, Opening, Query};
+use super::query::{ClaimPart, NodePart, Opening, Query};
 use super::shape::{Level, Ruling};
 use super::states::StateId;
 use super::targets::Allowed;
 use super::topology::Group;
 use super::world::World;
 use karpenter_capi_model::taint::untolerated;
-use std::cmp::Reverse;
 
 /// Which claims a pod may join or open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,37 +183,25 @@ impl World<'_> {
     /// Puts the pod into the first claim that takes it.
     fn join(&mut self, errand: Errand, query: &mut Query) -> bool {
         self.catch_up(errand, query);
-        let mut postponed: Vec<(usize, (Turn, usize))> = Vec::new();
-        let mut found = None;
-        while found.is_none() {
-            let Some((part, (turn, claim))) = self.next_claim(query) else { break };
-            let joined = &query.parts()[part];
-            match self.claim_takes(errand, claim, &joined.joined, &joined.targets) {
-                Answer::Serves(fit) => found = Some((claim, fit)),
-                Answer::Never => _ = query.parts()[part].waiting.pop(),
-                Answer::NotNow | Answer::Waits => {
-                    query.parts()[part].waiting.pop();
-                    postponed.push((part, (turn, claim)));
+        query.parts().iter_mut().for_each(ClaimPart::begin);
+        while let Some((part, place)) = self.next_claim(query) {
+            let part = &mut query.parts()[part];
+            match self.claim_takes(errand, place.1, &part.joined, &part.targets) {
+                Answer::Serves(fit) => {
+                    self.put_in_claim(errand, place.1, &fit);
+                    return true;
                 }
+                Answer::Never => part.pass(place),
+                Answer::NotNow | Answer::Waits => part.put_off(place),
             }
         }
-        for (part, waiting) in postponed {
-            query.parts()[part].waiting.push(Reverse(waiting));
-        }
-        let Some((claim, fit)) = found else { return false };
-        self.put_in_claim(errand, claim, &fit);
-        true
+        false
     }
 
     fn catch_up(&mut self, errand: Errand, query: &mut Query) {
-        let Self { shapes, rooms, groups, repulsions, states, templates, domains, .. } = self;
+        let Self { shapes, states, templates, domains, .. } = self;
         let shape = &shapes[errand.shape];
         let level = &shape.levels[errand.level];
-        let first_host = self.nodes.len();
-        let may_take = |claim: usize| {
-            fits(&shape.requests, rooms.left(claim))
-                && host_allows(groups, repulsions, level, first_host + claim) != Verdict::Never
-        };
         let mut joined = |state| {
             let taints = &templates[states.get(state).template].pool.taints;
             if untolerated(taints, &shape.sample.tolerations, level.prefer_too).is_some() {
@@ -223,7 +210,7 @@ impl World<'_> {
             let wanted = level.alternatives.iter().filter_map(|one| one.on_new().ok());
             wanted.filter_map(|wanted| states.with(templates, domains, state, wanted)).collect()
         };
-        query.catch_up(&self.claims, &self.log, &may_take, &mut joined);
+        query.catch_up((&self.lines, &self.claims, &self.log), &mut joined);
     }
 
     /// Looks up what topology allows, if anything has changed.
@@ -243,11 +230,11 @@ impl World<'_> {
             let mut next: Option<(usize, (Turn, usize))> = None;
             let as_of = query.as_of;
             let (allowed, parts) = query.allowed_and_parts();
-            for (index, part) in parts.iter_mut().enumerate() {
-                if part.as_of == as_of && part.is_closed() {
+            for (index, (part, line)) in parts.iter_mut().zip(&self.lines.all).enumerate() {
+                if part.joined.is_empty() || (part.as_of == as_of && part.is_closed()) {
                     continue;
                 }
-                let Some(first) = part.first(&self.claims) else { continue };
+                let Some(first) = part.first(line, &self.claims) else { continue };
                 if next.is_none_or(|(_, turn)| first < turn)
                     && part.joined.iter().any(|state| self.may_target(*state, allowed))
                 {
@@ -274,6 +261,9 @@ impl World<'_> {
         targets: &[Vec<StateId>],
     ) -> Answer {
         let host = self.host(claim);
+        if !fits(&self.shapes[errand.shape].requests, self.rooms.left(claim)) {
+            return Answer::Never;
+        }
         match self.host_allows(&self.shapes[errand.shape].levels[errand.level], host) {
             Verdict::Yes => {}
             Verdict::Never => return Answer::Never,
@@ -298,7 +288,9 @@ impl World<'_> {
         let state = fit.state;
         let template = &self.templates[self.states.get(state).template];
         let own = &mut self.claims[claim];
-        let before = own.pods.first().and(own.slots.first()).map(|slot| template.slots[slot].headroom);
+        let is_new = own.pods.is_empty();
+        let before = own.slots.first().filter(|_| !is_new).map(|slot| template.slots[slot].headroom);
+        let stood = Some((own.state, own.turn)).filter(|_| !is_new);
         own.state = state;
         own.slots.copy(&self.scratch[0]);
         self.shared.headroom.hold(template.slots[fit.first].headroom, before);
@@ -310,7 +302,8 @@ impl World<'_> {
         own.ports.extend(shape.ports);
         own.pods.push(u32::try_from(errand.pod).unwrap_or(u32::MAX));
         let moment = i64::try_from(self.log.len()).unwrap_or(i64::MAX);
-        own.turn = if own.pods.len() == 1 { Turn::first(moment) } else { own.turn.next(moment) };
+        own.turn = if is_new { Turn::first(moment) } else { own.turn.next(moment) };
+        self.lines.put(claim, stood, (own.state, own.turn));
         self.rooms.add(claim, &shape.requests, template, &own.slots);
         self.log.push(claim);
         self.note_in_claim(errand.shape, claim);

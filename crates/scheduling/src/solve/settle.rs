@@ -20,10 +20,7 @@ impl World<'_> {
             if self.state_takes_part(self.groups[group].filter, self.claims[claim].state) {
                 match self.groups[group].field {
                     Field::Host => self.groups[group].add(host),
-                    Field::Key(_) => {
-                        self.groups[group].unsettled.push(claim);
-                        open.push((false, group));
-                    }
+                    Field::Key(_) => open.push((false, group)),
                 }
             }
         }
@@ -31,13 +28,20 @@ impl World<'_> {
             let repulsion = self.shapes[shape].repels[index];
             match self.repulsions[repulsion].field {
                 Field::Host => self.repulsions[repulsion].add(host),
-                Field::Key(_) => {
-                    self.repulsions[repulsion].unsettled.push(claim);
-                    open.push((true, repulsion));
+                Field::Key(_) => open.push((true, repulsion)),
+            }
+        }
+        let known = open.len();
+        self.count_known(claim, open);
+        if known > 0 {
+            for index in 0..self.claims[claim].unsettled.len() {
+                let (repulsion, number) = self.claims[claim].unsettled[index];
+                let group = if repulsion { &mut self.repulsions[number] } else { &mut self.groups[number] };
+                if group.unsettled.last() != Some(&claim) {
+                    group.unsettled.push(claim);
                 }
             }
         }
-        self.count_known(claim, open);
     }
 
     /// Counts what can be counted of what is open in a claim; the rest stays open.
@@ -109,9 +113,11 @@ impl World<'_> {
         if let Some(first) = slots.first() {
             self.shared.headroom.hold(template.slots[first].headroom, before);
         }
+        let stood = Some((own.state, own.turn));
         own.state = pinned;
         own.slots = slots;
         own.turn = own.turn.changed();
+        self.lines.put(claim, stood, (own.state, own.turn));
         if !own.held.is_empty() {
             let mut reserved = own.slots.clone();
             reserved.keep(&template.reserved);

@@ -7,12 +7,13 @@ use super::amounts::Axes;
 use super::demand::{Alternative, Wishes, alternatives, relaxations};
 use super::domains::Domains;
 use super::states::States;
-use super::topology::{Catalogue, Constraint, Field, Filter, Matcher, Rule};
+use super::topology::{Catalogue, Constraint, Field, Filter, Labels, Matcher, Rule};
 use super::volumes;
 use crate::input::Input;
 use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::pod::{HostPort, Pod, PodAffinityTerm, PreferredTerm, TopologySpreadConstraint};
 use karpenter_capi_model::requirements::Requirements;
+use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::Toleration;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -96,6 +97,9 @@ struct SpecKey<'a> {
     volumes: Vec<Requirements>,
 }
 
+/// What makes a shape: spec, requests, host ports, whether volumes are attached, and what counts the pod.
+type Key<'a> = (usize, &'a Resources, &'a [HostPort], bool, usize);
+
 /// Everything about pods that is worked out before any is placed.
 pub(super) struct Compiler<'a, 'w> {
     pub(super) input: &'a Input,
@@ -160,16 +164,21 @@ impl<'a, 'w> Compiler<'a, 'w> {
     pub(super) fn shapes(&mut self, pods: &[&'a Pod]) -> (Vec<Shape<'a>>, Vec<usize>) {
         let specs: Vec<usize> = pods.iter().map(|pod| self.spec(pod)).collect();
         // All groups are known now: what counts a pod can be told.
-        let mut counted: FxHashMap<(&str, &super::topology::Labels), (Vec<usize>, Vec<usize>)> = FxHashMap::default();
-        let mut numbers: FxHashMap<(usize, &karpenter_capi_model::resources::Resources, &[HostPort], bool, Vec<usize>, Vec<usize>), usize> = FxHashMap::default();
+        let mut seen: FxHashMap<(&str, &Labels), usize> = FxHashMap::default();
+        let mut counted: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
+        let mut counted_numbers: FxHashMap<(Vec<usize>, Vec<usize>), usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<Key<'_>, usize> = FxHashMap::default();
         let mut shapes = Vec::new();
         let of = pods.iter().zip(specs).map(|(pod, spec)| {
-            let (groups, repelled) = counted
-                .entry((&pod.name.namespace, &pod.labels))
-                .or_insert_with(|| self.counted(pod));
+            let by = *seen.entry((&pod.name.namespace, &pod.labels)).or_insert_with(|| {
+                *counted_numbers.entry(self.counted(pod)).or_insert_with_key(|by| {
+                    counted.push(by.clone());
+                    counted.len() - 1
+                })
+            });
             let attachments = !pod.volume_claims.is_empty();
-            let key = (spec, &pod.requests, pod.host_ports.as_slice(), attachments, groups.clone(), repelled.clone());
-            *numbers.entry(key).or_insert_with(|| {
+            *numbers.entry((spec, &pod.requests, &pod.host_ports, attachments, by)).or_insert_with(|| {
+                let (groups, repelled) = &counted[by];
                 shapes.push(self.shape(pod, spec, groups, repelled));
                 shapes.len() - 1
             })

@@ -7,7 +7,7 @@ use super::daemons::Daemons;
 use super::demand::Alternative;
 use super::domains::Domains;
 use super::existing::{Class, Existing};
-use super::query::Query;
+use super::query::{Lines, Query};
 use super::shape::{Catalogues, Compiler, Shape};
 use super::states::{StateId, States, WantedId};
 use super::template::{self, Shared, Template};
@@ -56,6 +56,7 @@ pub(super) struct World<'a> {
     pub(super) tolerated: FxHashMap<(usize, usize, bool), Bits>,
     pub(super) claims: Vec<Claim<'a>>,
     pub(super) rooms: Rooms,
+    pub(super) lines: Lines,
     /// Claims in the order in which they were opened or changed.
     pub(super) log: Vec<usize>,
     /// By shape and level.
@@ -101,6 +102,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             some_unpriced: templates.iter().any(|template| template.priced < template.slots.len()),
             rooms: Rooms::new(axes.len()),
+            lines: Lines::default(),
             queries: shapes.iter().map(|shape| shape.levels.iter().map(|_| Query::default()).collect()).collect(),
             groups: groups(catalogues.groups.iter().copied(), &domains),
             repulsions: groups(catalogues.repulsions.iter().map(|field| (*field, 0)), &domains),
