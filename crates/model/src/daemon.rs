@@ -14,7 +14,7 @@ use karpenter_capi_api::names::taints;
 pub fn from_daemon_set(set: &DaemonSet, live: Option<&core::Pod>, limit_ranges: &[&core::LimitRange]) -> Pod {
     let template = set.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let mut spec = template.spec.unwrap_or_default();
-    crate::pod::apply_limit_ranges(&mut spec, limit_ranges);
+    crate::pod::apply_limit_ranges(&mut spec, limit_ranges.iter().copied());
     spec.tolerations.get_or_insert_default().extend(automatic_tolerations(spec.host_network == Some(true)));
     let metadata = ObjectMeta {
         name: set.metadata.name.clone(),

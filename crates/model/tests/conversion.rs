@@ -55,15 +55,95 @@ fn pod_level_limits_without_requests_default_as_the_api_server_does() {
     assert_eq!((requests.cpu(), requests.memory()), (300, 1 << 30));
 }
 
-#[test]
-fn a_resized_container_counts_with_the_larger_amount() {
+/// Processor time of a bound pod whose container `c` and sidecar `s` ask for 1 each; its init container `i` asks for less.
+fn resized(status: &Value) -> i64 {
+    let mut sidecar = container(&json!({"requests": {"cpu": "1"}}));
+    sidecar["name"] = json!("s");
+    sidecar["restartPolicy"] = json!("Always");
+    let mut init = container(&json!({"requests": {"cpu": "100m"}}));
+    init["name"] = json!("i");
     let bound = json!({
         "metadata": {"name": "p"},
-        "spec": {"nodeName": "n", "containers": [container(&json!({"requests": {"cpu": "1"}}))]},
-        "status": {"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
-            "allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}}}]}
+        "spec": {"nodeName": "n", "initContainers": [sidecar, init],
+            "containers": [container(&json!({"requests": {"cpu": "1"}}))]},
+        "status": status
     });
-    assert_eq!(pod::from_api(&serde_json::from_value(bound).unwrap()).requests.cpu(), 2000);
+    pod::from_api(&serde_json::from_value(bound).unwrap()).requests.cpu()
+}
+
+fn state(name: &str, rest: &Value) -> Value {
+    let mut state = json!({"name": name, "image": "", "imageID": "", "ready": true, "restartCount": 0});
+    for (key, value) in rest.as_object().unwrap() {
+        state[key] = value.clone();
+    }
+    state
+}
+
+#[test]
+fn a_resized_container_or_sidecar_counts_with_the_largest_amount() {
+    let runs = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
+    assert_eq!(resized(&json!({})), 2000);
+    assert_eq!(resized(&json!({"containerStatuses": [state("c", &runs("1500m"))]})), 2500);
+    assert_eq!(resized(&json!({"containerStatuses": [state("c", &runs("500m"))]})), 2000);
+    assert_eq!(resized(&json!({"initContainerStatuses": [state("s", &runs("4"))]})), 5000);
+    let allocated = json!({"allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "1500m"}}});
+    assert_eq!(resized(&json!({"containerStatuses": [state("c", &allocated)]})), 3000);
+}
+
+#[test]
+fn what_kube_scheduler_passes_over_in_the_status_does_not_count() {
+    // An init container that ends, and a status that doesn't say what the container runs with.
+    let runs = json!({"resources": {"requests": {"cpu": "9"}}});
+    assert_eq!(resized(&json!({"initContainerStatuses": [state("i", &runs)]})), 2000);
+    let allocated = json!({"allocatedResources": {"cpu": "9"}});
+    assert_eq!(resized(&json!({"containerStatuses": [state("c", &allocated)]})), 2000);
+}
+
+#[test]
+fn a_size_that_the_node_never_has_does_not_count() {
+    let with = |reason: &str| {
+        json!({"containerStatuses": [state("c", &json!({"resources": {"requests": {"cpu": "200m"}}}))],
+            "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]})
+    };
+    assert_eq!(resized(&with("Infeasible")), 1200);
+    assert_eq!(resized(&with("Deferred")), 2000);
+}
+
+#[test]
+fn a_pod_that_was_resized_as_a_whole_counts_with_the_largest_amount() {
+    let bound = |status: &Value| {
+        let pod = json!({
+            "metadata": {"name": "p"},
+            "spec": {"nodeName": "n", "resources": {"requests": {"cpu": "2"}}, "containers": [container(&json!({}))]},
+            "status": status
+        });
+        pod::from_api(&serde_json::from_value(pod).unwrap()).requests
+    };
+    assert_eq!(bound(&json!({})).cpu(), 2000);
+    let resized =
+        json!({"resources": {"requests": {"cpu": "1"}}, "allocatedResources": {"cpu": "3", "memory": "1Gi"}});
+    assert_eq!((bound(&resized).cpu(), bound(&resized).memory()), (3000, 0));
+}
+
+#[test]
+fn sidecars_add_up_and_other_init_containers_need_them_besides() {
+    let named = |name: &str, cpu: &str, sidecar: bool| {
+        let mut one = container(&json!({"requests": {"cpu": cpu}}));
+        one["name"] = json!(name);
+        if sidecar {
+            one["restartPolicy"] = json!("Always");
+        }
+        one
+    };
+    let cpu = |init: Value| {
+        pod(&json!({"initContainers": init, "containers": [container(&json!({"requests": {"cpu": "1"}}))]}))
+            .requests
+            .cpu()
+    };
+    assert_eq!(cpu(json!([named("s", "500m", true)])), 1500);
+    assert_eq!(cpu(json!([named("i", "3", false)])), 3000);
+    assert_eq!(cpu(json!([named("s", "500m", true), named("i", "3", false)])), 3500);
+    assert_eq!(cpu(json!([named("i", "3", false), named("s", "500m", true)])), 3000);
 }
 
 #[test]
@@ -194,6 +274,12 @@ fn a_daemon_pod_gets_the_limit_range_defaults_of_its_namespace() {
         (1000, 256 << 20, 1)
     );
     assert!(daemon.is_daemon());
+    // As a file has it: the API server would have completed the range by itself.
+    let range = serde_json::from_value(json!({"spec": {"limits": [
+        {"type": "Container", "max": {"cpu": "3"}, "min": {"cpu": "1", "memory": "64Mi"}}]}}))
+    .unwrap();
+    let daemon_of_file = from_daemon_set(&daemon_set(), None, &[&range]);
+    assert_eq!((daemon_of_file.requests.cpu(), daemon_of_file.requests.memory()), (3000, 64 << 20));
     assert_eq!(from_daemon_set(&daemon_set(), None, &[]).requests, Resources::one_pod());
 }
 

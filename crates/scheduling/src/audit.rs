@@ -66,6 +66,9 @@ struct Auditor<'a> {
     pods: BTreeMap<&'a NamespacedName, &'a Pod>,
     /// By NodePool: label keys that the instance type decides, so that no NodePool's requirement is written onto nodes as a label.
     decided_by_types: BTreeMap<&'a str, BTreeSet<String>>,
+    /// What claims of the plan may take at most.
+    taken: budget::Taken<'a>,
+    types: options::Types<'a>,
     violations: Vec<Violation>,
 }
 
@@ -76,6 +79,8 @@ impl<'a> Auditor<'a> {
             plan,
             pods: input.pods.iter().map(|pod| (&pod.name, &**pod)).collect(),
             decided_by_types: decided_by_types(input),
+            taken: budget::Taken::of(plan),
+            types: options::Types::of(input),
             violations: Vec::new(),
         }
     }

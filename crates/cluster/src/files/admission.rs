@@ -4,7 +4,7 @@ use crate::object::{Object, PodRecord};
 use k8s_openapi::api::core::v1::{LimitRange, Pod, PodSpec};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use karpenter_capi_model::pod::apply_limit_ranges;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Policies {
         let namespace = pod.metadata.namespace.clone();
         if let Some(spec) = &mut pod.spec {
             let ranges = self.limit_ranges.iter().filter(|range| range.metadata.namespace == namespace);
-            limit_ranges(spec, ranges.map(Arc::as_ref));
+            apply_limit_ranges(spec, ranges.map(Arc::as_ref));
             self.runtime_class(spec);
             self.priority_class(spec);
         }
@@ -107,33 +107,5 @@ impl Policies {
                 .find(|class| class.global_default == Some(true))
                 .and_then(|class| class.value),
         };
-    }
-}
-
-/// Requests and limits of containers that say nothing.
-fn limit_ranges<'a>(spec: &mut PodSpec, ranges: impl Iterator<Item = &'a LimitRange>) {
-    let items: Vec<_> = ranges
-        .filter_map(|range| range.spec.as_ref())
-        .flat_map(|spec| &spec.limits)
-        .filter(|item| item.type_ == "Container")
-        .collect();
-    if items.is_empty() {
-        return;
-    }
-    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
-        let resources = container.resources.get_or_insert_default();
-        let requests = resources.requests.get_or_insert_default();
-        // A written limit becomes the missing request before the LimitRange is asked.
-        fill(requests, resources.limits.as_ref());
-        for item in &items {
-            fill(requests, item.default_request.as_ref());
-            fill(requests, item.default.as_ref());
-        }
-    }
-}
-
-fn fill(requests: &mut BTreeMap<String, Quantity>, from: Option<&BTreeMap<String, Quantity>>) {
-    for (name, quantity) in from.into_iter().flatten() {
-        requests.entry(name.clone()).or_insert_with(|| quantity.clone());
     }
 }

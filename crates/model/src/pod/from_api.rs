@@ -186,27 +186,31 @@ fn marked_unschedulable(status: Option<&core::PodStatus>) -> bool {
     })
 }
 
-/// Requests of a `LimitRange`'s `Container` items for a container that says nothing: `defaultRequest`, else `default`.
-pub(crate) fn apply_limit_ranges(spec: &mut core::PodSpec, ranges: &[&core::LimitRange]) {
-    let items = ranges.iter().filter_map(|range| range.spec.as_ref()).flat_map(|spec| &spec.limits);
+/// Requests that the `LimitRange`s of a namespace give to containers that say nothing: `defaultRequest`, else `default`, `max` or
+/// `min`, in the order in which the API server completes a `LimitRange` itself.
+pub fn apply_limit_ranges<'a>(
+    spec: &mut core::PodSpec,
+    ranges: impl IntoIterator<Item = &'a core::LimitRange>,
+) {
+    let items = ranges.into_iter().filter_map(|range| range.spec.as_ref()).flat_map(|spec| &spec.limits);
     let items: Vec<&core::LimitRangeItem> = items.filter(|item| item.type_ == "Container").collect();
+    if items.is_empty() {
+        return;
+    }
     let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
     for container in containers {
         let resources = container.resources.get_or_insert_default();
         // The API server copies limits to missing requests before admission plugins see the pod, so that a range's
         // default request never goes below the limit that was written.
-        let written: BTreeMap<_, _> = resources.limits.clone().unwrap_or_default();
-        let requests = resources.requests.get_or_insert_default();
-        for (name, quantity) in written {
-            requests.entry(name).or_insert(quantity);
-        }
+        let mut sources = vec![resources.limits.as_ref()];
         for item in &items {
-            for (name, quantity) in item.default_request.iter().flatten() {
-                requests.entry(name.clone()).or_insert_with(|| quantity.clone());
-            }
-            for (name, quantity) in item.default.iter().flatten() {
-                requests.entry(name.clone()).or_insert_with(|| quantity.clone());
-            }
+            let lists = [&item.default_request, &item.default, &item.max, &item.min];
+            sources.extend(lists.into_iter().map(Option::as_ref));
         }
+        let mut requests = resources.requests.clone().unwrap_or_default();
+        for (name, quantity) in sources.into_iter().flatten().flatten() {
+            requests.entry(name.clone()).or_insert_with(|| quantity.clone());
+        }
+        resources.requests = Some(requests);
     }
 }

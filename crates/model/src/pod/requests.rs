@@ -22,17 +22,17 @@ type List = BTreeMap<String, Quantity>;
 ///
 /// Containers add up; restartable init containers (sidecars) add up with them; other init containers need their own with
 /// the sidecars started before them, and the larger of the two counts. Pod-level requests replace the result for CPU, memory
-/// and hugepages, and overhead is added. Where `status` is given, a container that was resized counts with the larger of
-/// what it asks for, what it was allocated and what it runs with.
+/// and hugepages, and overhead is added. Where `status` says what a container, a sidecar or the pod as a whole runs with, the
+/// largest counts of that, of what it was allocated and of what it asks for; the last not while its node can't ever resize it.
 pub fn effective(
     spec: &PodSpec,
     status: Option<&PodStatus>,
     defaulting: Defaulting,
     invalid: &mut Vec<String>,
 ) -> Resources {
-    let mut reader = Reader { defaulting, invalid };
+    let mut reader = Reader { defaulting, infeasible: status.is_some_and(is_resize_infeasible), invalid };
     let containers = reader.containers(spec, status);
-    let pod_level = reader.pod_level(spec, &containers);
+    let pod_level = reader.pod_level(spec, status, &containers);
     let mut requests = containers;
     for (name, amount) in pod_level {
         requests.set(&name, amount);
@@ -46,6 +46,8 @@ pub fn effective(
 
 struct Reader<'a> {
     defaulting: Defaulting,
+    /// The pod asks for a size that its node never has: what it has counts, not what it asks for.
+    infeasible: bool,
     invalid: &'a mut Vec<String>,
 }
 
@@ -60,7 +62,9 @@ impl Reader<'_> {
         let mut sidecars = Resources::ZERO;
         let mut starting = Resources::ZERO;
         for container in spec.init_containers.iter().flatten() {
+            // Others have ended when somebody could resize them.
             let state = status
+                .filter(|_| is_sidecar(container))
                 .and_then(|status| state_of(status.init_container_statuses.as_deref(), &container.name));
             let own = self.container(container, state, "initContainers");
             if is_sidecar(container) {
@@ -96,18 +100,28 @@ impl Reader<'_> {
                 }
             }
         }
-        let actual = state
-            .and_then(|state| state.resources.as_ref())
-            .and_then(|resources| resources.requests.as_ref());
-        let allocated = state.and_then(|state| state.allocated_resources.as_ref());
-        for list in [actual, allocated].into_iter().flatten() {
-            own = own.max(&self.list(list, &format!("status of container {}", container.name)));
+        match state.and_then(|state| Some((state, state.resources.as_ref()?))) {
+            Some((state, actual)) => {
+                let lists = [actual.requests.as_ref(), state.allocated_resources.as_ref()];
+                self.resized(own, lists, &format!("status of container {}", container.name))
+            }
+            None => own,
         }
-        own
+    }
+
+    /// What counts of something that was resized, or is to be.
+    fn resized(&mut self, asked: Resources, had: [Option<&List>; 2], path: &str) -> Resources {
+        let asked = if self.infeasible { Resources::ZERO } else { asked };
+        had.into_iter().flatten().fold(asked, |most, list| most.max(&self.list(list, path)))
     }
 
     /// Pod-level requests for the resources that may have some.
-    fn pod_level(&mut self, spec: &PodSpec, containers: &Resources) -> Vec<(String, i64)> {
+    fn pod_level(
+        &mut self,
+        spec: &PodSpec,
+        status: Option<&PodStatus>,
+        containers: &Resources,
+    ) -> Vec<(String, i64)> {
         let Some(resources) = &spec.resources else {
             return Vec::new();
         };
@@ -115,6 +129,14 @@ impl Reader<'_> {
         for (name, quantity) in resources.requests.iter().flatten() {
             if is_pod_level(name) {
                 amounts.insert(name.clone(), self.amount(name, quantity, "spec.resources.requests"));
+            }
+        }
+        if let Some((status, actual)) = status.and_then(|status| Some((status, status.resources.as_ref()?))) {
+            let asked = amounts.iter().fold(Resources::ZERO, |all, (name, amount)| all.with(name, *amount));
+            let lists = [actual.requests.as_ref(), status.allocated_resources.as_ref()];
+            let counting = self.resized(asked, lists, "status.resources");
+            for (name, amount) in &mut amounts {
+                *amount = counting.get(name);
             }
         }
         if self.defaulting == Defaulting::Apply {
@@ -145,6 +167,12 @@ impl Reader<'_> {
             0
         })
     }
+}
+
+/// Whether the node has said that it can never give the pod the size that it asks for.
+fn is_resize_infeasible(status: &PodStatus) -> bool {
+    let mut pending = status.conditions.iter().flatten().filter(|one| one.type_ == "PodResizePending");
+    pending.next().is_some_and(|one| one.reason.as_deref() == Some("Infeasible"))
 }
 
 fn is_sidecar(container: &Container) -> bool {

@@ -15,13 +15,22 @@
 use super::Auditor;
 use super::place::{Domains, Resident, Residents};
 use karpenter_capi_model::pod::PodAffinityTerm;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Pods with the same term, by index into [`Residents::all`].
 struct Group<'a> {
     term: &'a PodAffinityTerm,
     owners: Vec<usize>,
+    /// In ascending order.
     selected: Vec<usize>,
+    /// Some pod that it selects was there before the plan.
+    has_bound: bool,
+}
+
+impl Group<'_> {
+    fn selects(&self, resident: usize) -> bool {
+        self.selected.binary_search(&resident).is_ok()
+    }
 }
 
 /// A required term of a placed pod.
@@ -38,6 +47,8 @@ struct Coming<'a, 'r> {
     groups: &'r [Group<'a>],
     needs: Vec<Need>,
     present: Vec<bool>,
+    /// Who was first in some group.
+    firsts: BTreeSet<usize>,
 }
 
 impl<'a> Auditor<'a> {
@@ -80,6 +91,7 @@ impl<'a> Auditor<'a> {
             groups: &groups,
             needs: needs.collect(),
             present: residents.all.iter().map(|resident| !resident.placed).collect(),
+            firsts: BTreeSet::new(),
         };
         coming.all_come();
         let unmet: Vec<&Need> = coming.unmet().filter_map(|index| coming.needs.get(index)).collect();
@@ -120,8 +132,12 @@ impl<'a> Auditor<'a> {
             };
             let all = residents.all.iter().enumerate();
             let selected = all.filter(|(_, other)| self.selects(owner.pod, term, other.pod));
-            let selected = selected.map(|(index, _)| index).collect();
-            groups.push(Group { term, owners, selected });
+            let selected: Vec<usize> = selected.map(|(index, _)| index).collect();
+            let has_bound = selected
+                .iter()
+                .filter_map(|index| residents.all.get(*index))
+                .any(|one| !one.placed && one.pod.deleting.is_none());
+            groups.push(Group { term, owners, selected, has_bound });
         }
         groups
     }
@@ -142,6 +158,7 @@ impl Coming<'_, '_> {
         while let Some(first) = self.first() {
             if let Some(need) = self.needs.get_mut(first) {
                 need.first = true;
+                self.firsts.insert(need.owner);
             }
             self.come();
         }
@@ -149,7 +166,7 @@ impl Coming<'_, '_> {
 
     fn come(&mut self) {
         loop {
-            let waiting: Vec<usize> =
+            let waiting: BTreeSet<usize> =
                 self.unmet().filter_map(|index| Some(self.needs.get(index)?.owner)).collect();
             let mut changed = false;
             for (index, present) in self.present.iter_mut().enumerate() {
@@ -203,7 +220,7 @@ impl Coming<'_, '_> {
             candidates.iter().all(|other| {
                 self.needs.get(*other).is_none_or(|need| {
                     need.owner == owner
-                        || !self.group_of(need).is_some_and(|group| group.selected.contains(&owner))
+                        || !self.group_of(need).is_some_and(|group| group.selects(owner))
                         || self.place_of(need.owner) == self.place_of(owner)
                 })
             })
@@ -221,12 +238,11 @@ impl Coming<'_, '_> {
         };
         let domains = self.residents.domains(&group.term.topology_key);
         let in_domain = self.place_of(need.owner).and_then(|place| domains.get(place)).is_some_and(is_there);
-        let earlier = |other: &usize| {
-            let bound =
-                self.residents.all.get(*other).is_some_and(|one| !one.placed && one.pod.deleting.is_none());
-            bound || self.needs.iter().any(|one| one.first && one.owner == *other && one.owner != need.owner)
-        };
-        in_domain && group.selected.contains(&need.owner) && !group.selected.iter().any(earlier)
+        let mut others = self.firsts.iter().filter(|first| **first != need.owner);
+        in_domain
+            && group.selects(need.owner)
+            && !group.has_bound
+            && !others.any(|first| group.selects(*first))
     }
 
     fn group_of(&self, need: &Need) -> Option<&Group<'_>> {

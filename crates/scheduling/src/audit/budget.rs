@@ -1,12 +1,37 @@
 //! What claims take together: limits of NodePools, maximum sizes, reservations.
 
 use super::Auditor;
-use crate::plan::PlannedNodeClaim;
+use crate::plan::{Plan, PlannedNodeClaim};
 use karpenter_capi_model::instance_type::{InstanceType, Offering};
 use karpenter_capi_model::node_pool::NodePool;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::resources::Resources;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What claims of the plan take if each becomes the largest of its options, and comes from each MachineDeployment that it lists.
+pub(super) struct Taken<'a> {
+    /// Claims, and the sum of their largest capacities.
+    by_pool: BTreeMap<&'a str, (i64, Resources)>,
+    by_maker: BTreeMap<String, i64>,
+}
+
+impl<'a> Taken<'a> {
+    pub(super) fn of(plan: &'a Plan) -> Self {
+        let mut taken = Self { by_pool: BTreeMap::new(), by_maker: BTreeMap::new() };
+        for claim in &plan.node_claims {
+            let capacities = claim.options.iter().map(|option| &option.instance_type.capacity);
+            let largest = capacities.fold(Resources::ZERO, |most, capacity| most.max(capacity));
+            let of_pool = taken.by_pool.entry(&claim.node_pool).or_default();
+            *of_pool = (of_pool.0 + 1, of_pool.1.plus(&largest));
+            let makers: BTreeSet<String> =
+                claim.options.iter().map(|option| maker(&option.instance_type)).collect();
+            for maker in makers {
+                *taken.by_maker.entry(maker).or_default() += 1;
+            }
+        }
+        taken
+    }
+}
 
 impl Auditor<'_> {
     /// Limits hold for what will be launched.
@@ -85,6 +110,22 @@ impl Auditor<'_> {
         }
     }
 
+    /// Whether an offering has a place left beside the claims that were promised one; always where it is no reservation.
+    pub(super) fn reservation_allows_one_more(&self, of_type: &InstanceType, offering: &Offering) -> bool {
+        let Some(places) = offering.reservation_capacity else {
+            return true;
+        };
+        let id = self.reservation(of_type, offering);
+        let holds = |claim: &&PlannedNodeClaim| {
+            claim.options.iter().any(|option| {
+                option.offering.reservation_capacity.is_some()
+                    && self.reservation(&option.instance_type, &option.offering) == id
+            })
+        };
+        let promised = self.plan.node_claims.iter().filter(holds).count();
+        i64::try_from(promised).is_ok_and(|promised| promised < places)
+    }
+
     /// A reservation's identifier; where the offering has none, it is a reservation of its own.
     fn reservation(&self, of_type: &InstanceType, offering: &Offering) -> String {
         let named = offering.requirements.get(&self.input.reservation_id_label);
@@ -97,32 +138,16 @@ impl Auditor<'_> {
     /// Whether the pool's limits let it have one more machine of this type, even if each claim of the plan became the largest
     /// of its options.
     pub(super) fn limits_allow_one_more(&self, pool: &NodePool, of_type: &InstanceType) -> bool {
-        let claims = self.plan.node_claims.iter().filter(|claim| claim.node_pool == pool.name);
-        let mut nodes = pool.node_count.saturating_add(1);
-        let mut added = of_type.capacity.clone();
-        for claim in claims {
-            nodes = nodes.saturating_add(1);
-            let largest = claim
-                .options
-                .iter()
-                .fold(Resources::ZERO, |most, option| most.max(&option.instance_type.capacity));
-            added.add(&largest);
-        }
-        pool.limits.exceeded(&pool.usage, &added).is_none()
+        let (claims, largest) = self.taken.by_pool.get(pool.name.as_str()).cloned().unwrap_or_default();
+        let nodes = pool.node_count.saturating_add(claims).saturating_add(1);
+        pool.limits.exceeded(&pool.usage, &largest.plus(&of_type.capacity)).is_none()
             && pool.node_limit.is_none_or(|limit| nodes <= limit)
     }
 
     /// Whether the type's MachineDeployment may add one more machine, even if each claim that lists it took one.
     pub(super) fn headroom_allows_one_more(&self, of_type: &InstanceType) -> bool {
-        let Some(headroom) = of_type.headroom else {
-            return true;
-        };
-        let owner = maker(of_type);
-        let lists = |claim: &&PlannedNodeClaim| {
-            claim.options.iter().any(|option| maker(&option.instance_type) == owner)
-        };
-        let asked = self.plan.node_claims.iter().filter(lists).count();
-        i64::try_from(asked).is_ok_and(|asked| asked < headroom)
+        let asked = || self.taken.by_maker.get(&maker(of_type)).copied().unwrap_or(0);
+        of_type.headroom.is_none_or(|headroom| asked() < headroom)
     }
 }
 

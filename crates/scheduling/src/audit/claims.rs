@@ -89,8 +89,7 @@ impl<'a> Auditor<'a> {
     /// `minValues` holds over the options; only `BestEffort` and reservations may lower it, never below what there is, and the claim says so.
     fn min_values(&mut self, subject: &str, claim: &PlannedNodeClaim, pool: &NodePool) {
         // What is reserved is got, so that there is nothing to be flexible for.
-        let reserved =
-            claim.options.iter().all(|option| option.offering.reservation_capacity.is_some());
+        let reserved = claim.options.iter().all(|option| option.offering.reservation_capacity.is_some());
         let strict = self.input.options.min_values_policy == MinValuesPolicy::Strict;
         if claim.min_values_relaxed && strict && !reserved {
             self.blame(subject, "has minValues relaxed although the policy is Strict");

@@ -1,6 +1,7 @@
 //! The ways to launch a claim: each must really serve, whatever the labels that are still open become.
 
 use super::{Auditor, hard_taint, new_host_meets, node_constraints_hold, sum};
+use crate::input::Input;
 use crate::plan::{InstanceOption, PlannedNodeClaim};
 use karpenter_capi_model::instance_type::{InstanceType, Offering};
 use karpenter_capi_model::label::HOSTNAME;
@@ -10,6 +11,7 @@ use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::Taint;
+use std::collections::BTreeMap;
 
 /// A machine that may be made: of this type, by this offering, for a claim with these requirements.
 #[derive(Clone, Copy)]
@@ -18,6 +20,30 @@ pub(super) struct Machine<'m> {
     pub(super) asked: &'m Requirements,
     pub(super) of_type: &'m InstanceType,
     pub(super) offering: &'m Offering,
+}
+
+/// Instance types, for looking them up.
+pub(super) struct Types<'a> {
+    /// By NodePool and name.
+    pub(super) by_name: BTreeMap<(&'a str, &'a str), &'a InstanceType>,
+    /// By the type's name.
+    seen: BTreeMap<&'a str, (Resources, Resources)>,
+}
+
+impl<'a> Types<'a> {
+    pub(super) fn of(input: &'a Input) -> Self {
+        let mut types = Self { by_name: BTreeMap::new(), seen: BTreeMap::new() };
+        for (pool, of_pool) in &input.instance_types {
+            for of_type in of_pool {
+                types.by_name.insert((pool, &of_type.name), of_type);
+                let alike = input.nodes.iter().filter(|node| node.has_node && node.is_like(of_type));
+                let seen = alike.map(|node| (node.allocatable.clone(), node.allocatable.clone()));
+                let seen = seen.reduce(|(least, most), (a, b)| (least.min(&a), most.max(&b)));
+                types.seen.extend(seen.map(|seen| (of_type.name.as_str(), seen)));
+            }
+        }
+        types
+    }
 }
 
 impl<'m> Machine<'m> {
@@ -51,8 +77,8 @@ impl<'a> Auditor<'a> {
     pub(super) fn option(&mut self, subject: &str, machine: &Machine<'_>, pods: &[&Pod]) {
         let Machine { pool, asked, of_type, offering } = *machine;
         let subject = format!("{subject} as {}", of_type.name);
-        let of_pool = self.input.instance_types.get(&pool.name);
-        let listed = of_pool.is_some_and(|types| types.iter().any(|own| **own == *of_type));
+        let listed = self.types.by_name.get(&(pool.name.as_str(), of_type.name.as_str()));
+        let listed = listed.is_some_and(|own| **own == *of_type);
         if !listed || !of_type.offerings.contains(offering) {
             self.blame(&subject, "isn't an instance type of the NodePool, or not an offering of it");
         }
@@ -82,7 +108,7 @@ impl<'a> Auditor<'a> {
             self.blame(&subject, format!("{used} are more than {room}"));
         }
         if let Some((_, most)) = self.seen(of_type)
-            && !used.fits(&most)
+            && !used.fits(most)
         {
             self.blame(&subject, format!("{used} are more than {most}, the most that such machines gave"));
         }
@@ -94,7 +120,7 @@ impl<'a> Auditor<'a> {
         node_constraints_hold(pod, |wanted| self.is_sure_of(machine, wanted))
     }
 
-    fn is_sure_of(&self, machine: &Machine<'_>, wanted: &Requirement) -> bool {
+    pub(super) fn is_sure_of(&self, machine: &Machine<'_>, wanted: &Requirement) -> bool {
         if wanted.key() == HOSTNAME {
             return new_host_meets(wanted);
         }
@@ -124,10 +150,8 @@ impl<'a> Auditor<'a> {
 
     /// The least and the most that machines like those of the type turned out to give to pods, resource by resource; none where
     /// there is no such machine.
-    pub(super) fn seen(&self, of_type: &InstanceType) -> Option<(Resources, Resources)> {
-        let alike = self.input.nodes.iter().filter(|node| node.has_node && node.is_like(of_type));
-        let seen = alike.map(|node| (node.allocatable.clone(), node.allocatable.clone()));
-        seen.reduce(|(least, most), (a, b)| (least.min(&a), most.max(&b)))
+    pub(super) fn seen(&self, of_type: &InstanceType) -> Option<&(Resources, Resources)> {
+        self.types.seen.get(of_type.name.as_str())
     }
 
     /// Pods of DaemonSets that are sure to run on the machine.

@@ -55,7 +55,9 @@ impl Auditor<'_> {
             ReasonCode::DynamicResources => pod.needs_dynamic_resources,
             ReasonCode::VolumeMissing => self.volumes_of(pod).any(|claim| !is_usable(claim)),
             ReasonCode::Affinity => {
-                !pod.pod_affinity.is_empty() || !pod.pod_anti_affinity.is_empty() || self.is_repelled(pod)
+                !pod.pod_affinity.is_empty()
+                    || !pod.pod_anti_affinity.is_empty()
+                    || self.is_repelled(pod, |_| true)
             }
             ReasonCode::Topology => pod.topology_spread.iter().any(|constraint| constraint.required),
             ReasonCode::Volumes => {
@@ -105,7 +107,7 @@ impl Auditor<'_> {
             }
             ReasonCode::NoOffering => !self.every(pool, types, |machine| {
                 machine.offering.is_available()
-                    && self.could_be_made(machine)
+                    && self.reservation_allows_one_more(machine.of_type, machine.offering)
                     && self.could_serve(machine, pod)
             }),
             // Codes of offerings that can't be had, of which none has this one.
@@ -124,15 +126,17 @@ impl Auditor<'_> {
         !types.is_empty() && types.iter().all(one)
     }
 
-    /// The type that the reason names, or all of the NodePool.
+    /// The type that the reason names, all that the named MachineDeployment makes, or all of the NodePool.
     fn types_of(&self, pool: &NodePool, reason: &PendingReason) -> Vec<&InstanceType> {
-        let types = self.input.instance_types.get(&pool.name).into_iter().flatten().map(|of_type| &**of_type);
-        types
-            .filter(|of_type| reason.instance_type.as_ref().is_none_or(|name| *name == of_type.name))
-            .filter(|of_type| {
-                reason.machine_deployment.is_none() || reason.machine_deployment == of_type.machine_deployment
-            })
-            .collect()
+        let made = |of_type: &&InstanceType| {
+            reason.machine_deployment.is_none() || reason.machine_deployment == of_type.machine_deployment
+        };
+        if let Some(name) = &reason.instance_type {
+            let named = self.types.by_name.get(&(pool.name.as_str(), name.as_str())).copied();
+            return named.filter(made).into_iter().collect();
+        }
+        let types = self.input.instance_types.get(&pool.name).into_iter().flatten();
+        types.map(|of_type| &**of_type).filter(made).collect()
     }
 
     /// What is known of each claim that the pod mounts.

@@ -1,20 +1,24 @@
 //! Pods without a place that would plainly fit on a node of their own, or on one that is there.
 //!
-//! Plainly: nothing but node constraints, taints and resources is asked for, so that no other pod's place can matter. Claims of
-//! the plan count with the largest of their options, and DaemonSets that might run count as if they did: then no packing and no
-//! order of trial excuses that the pod has no place.
+//! Plainly: nothing is asked for that depends on other pods' places, as node constraints, taints and resources don't. On a node of
+//! its own a pod may besides have host ports that no DaemonSet takes, volumes that are in reach, and constraints between host
+//! names, which an empty host always meets. Claims of the plan count with the largest of their options, and DaemonSets that might
+//! run count as if they did: then no packing and no order of trial excuses that the pod has no place.
 
+use super::host_ports::clash;
 use super::nodes::label_meets;
 use super::options::Machine;
 use super::place::{Place, Residents};
 use super::{Auditor, hard_taint, new_host_meets, node_constraints_hold, sum};
-use crate::input::ReservedOfferingMode;
+use crate::input::{ReservedOfferingMode, VolumeClaim};
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::label::HOSTNAME;
+use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node_pool::NodePool;
-use karpenter_capi_model::pod::Pod;
+use karpenter_capi_model::pod::{Pod, PodAffinityTerm};
 use karpenter_capi_model::reason::ReasonCode;
 use karpenter_capi_model::requirement::Requirement;
+use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_model::taint;
 
 impl<'a> Auditor<'a> {
@@ -24,16 +28,21 @@ impl<'a> Auditor<'a> {
             let Some(pod) = self.pods.get(&pending.pod).copied() else {
                 continue;
             };
-            if not_looked_at || !self.is_plain(pod) {
+            if not_looked_at || !pod.invalid.is_empty() || pod.needs_dynamic_resources || pod.gated {
                 continue;
             }
             // In strict mode a pod waits for reserved capacity rather than take anything else; whether that is true is asked of the reason.
             let waits = self.input.options.reserved_offering_mode == ReservedOfferingMode::Strict
                 && pending.reasons.iter().any(|reason| reason.code == ReasonCode::Reserved);
-            if let Some(where_to) = self.new_node_for(pod).filter(|_| !waits) {
+            if !waits
+                && self.is_free_alone(pod)
+                && let Some(where_to) = self.new_node_for(pod)
+            {
                 self.blame_pod(pod, format!("is pending, and {where_to} would take it"));
             }
-            if let Some(node) = self.node_for(pod, residents) {
+            if self.is_plain(pod)
+                && let Some(node) = self.node_for(pod, residents)
+            {
                 self.blame_pod(pod, format!("is pending, and node {node} has room for it"));
             }
         }
@@ -41,23 +50,29 @@ impl<'a> Auditor<'a> {
 
     /// Whether only node constraints, taints and resources decide about the pod.
     fn is_plain(&self, pod: &Pod) -> bool {
-        pod.invalid.is_empty()
-            && !pod.needs_dynamic_resources
-            && !pod.gated
-            && pod.volume_claims.is_empty()
+        pod.volume_claims.is_empty()
             && pod.host_ports.is_empty()
             && pod.pod_affinity.is_empty()
             && pod.pod_anti_affinity.is_empty()
             && !pod.topology_spread.iter().any(|constraint| constraint.required)
-            && !self.is_repelled(pod)
+            && !self.is_repelled(pod, |_| true)
     }
 
-    /// Whether required anti-affinity of some other pod selects this one.
-    pub(super) fn is_repelled(&self, pod: &Pod) -> bool {
+    /// Whether no other pod decides about the pod on a node of its own.
+    fn is_free_alone(&self, pod: &Pod) -> bool {
+        let between_hosts = |key: &str| key == HOSTNAME;
+        pod.pod_affinity.is_empty()
+            && pod.pod_anti_affinity.iter().all(|term| between_hosts(&term.topology_key))
+            && pod.topology_spread.iter().all(|one| !one.required || between_hosts(&one.topology_key))
+            && !self.is_repelled(pod, |term| !between_hosts(&term.topology_key))
+    }
+
+    /// Whether such a term of required anti-affinity of some other pod selects this one.
+    pub(super) fn is_repelled(&self, pod: &Pod, counts: impl Fn(&PodAffinityTerm) -> bool) -> bool {
         let mut others = self.input.pods.iter().chain(self.input.bound_pods.values().flatten());
         others.any(|other| {
             other.name != pod.name
-                && other.pod_anti_affinity.iter().any(|term| self.selects(other, term, pod))
+                && other.pod_anti_affinity.iter().any(|term| counts(term) && self.selects(other, term, pod))
         })
     }
 
@@ -88,14 +103,27 @@ impl<'a> Auditor<'a> {
                 && hard_taint(pod, machine.lasting_taints()).is_none()
                 && self.could_serve(&machine, pod)
                 && self.has_room_for(&machine, pod)
+                && !self.daemons_that_may_run_on(&machine).any(|daemon| clash(pod, daemon).is_some())
+                && pod.volume_claims.iter().all(|name| self.reaches(&machine, name))
         })
+    }
+
+    /// Whether a volume is sure to be reached from the machine.
+    fn reaches(&self, machine: &Machine<'_>, claim: &NamespacedName) -> bool {
+        match self.input.volumes.claims.get(claim) {
+            Some(VolumeClaim::Usable { alternatives, .. }) => {
+                let here = |place: &Requirements| place.iter().all(|wanted| self.is_sure_of(machine, wanted));
+                alternatives.is_empty() || alternatives.iter().any(here)
+            }
+            _ => false,
+        }
     }
 
     /// Whether the pod alone fits beside DaemonSets, on as little as machines like it have given.
     pub(super) fn has_room_for(&self, machine: &Machine<'_>, pod: &Pod) -> bool {
         let used = sum(self.daemons_that_may_run_on(machine)).plus(&pod.requests);
         used.fits(&machine.of_type.allocatable_by(machine.offering))
-            && self.seen(machine.of_type).is_none_or(|(least, _)| used.fits(&least))
+            && self.seen(machine.of_type).is_none_or(|(least, _)| used.fits(least))
     }
 
     /// Whether the NodePool's own requirements leave a value for each label of the machine.

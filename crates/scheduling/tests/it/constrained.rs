@@ -14,6 +14,7 @@ const APPS: [&str; 3] = ["a", "b", "c"];
 type PodSpec = (u8, u8, u8, u8);
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and any combination happens")]
 struct Spec {
     /// Processors, zone (3: none), headroom.
     types: Vec<(u8, u8, Option<u8>)>,
@@ -22,17 +23,19 @@ struct Spec {
     bound: Vec<(u8, PodSpec)>,
     pods: Vec<PodSpec>,
     daemon_with_port: bool,
-    several_zones_for_one_pool: bool,
+    several_racks_for_one_pool: bool,
+    second_pool: bool,
     ignore_preferences: bool,
 }
 
 fn specs() -> impl Strategy<Value = Spec> {
-    let pod = (0..3_u8, 0..13_u8, any::<u8>(), 1..15_u8);
+    let pod = (0..3_u8, 0..18_u8, any::<u8>(), 1..15_u8);
     (
         prop::collection::vec((1..6_u8, 0..4_u8, prop::option::of(0..4_u8)), 1..6),
         prop::collection::vec((0..4_u8, prop::bool::weighted(0.15)), 0..5),
         prop::collection::vec((0..5_u8, pod.clone()), 0..8),
         prop::collection::vec(pod, 1..16),
+        any::<bool>(),
         any::<bool>(),
         any::<bool>(),
         prop::bool::weighted(0.2),
@@ -44,7 +47,8 @@ fn specs() -> impl Strategy<Value = Spec> {
                 bound,
                 pods,
                 daemon_with_port,
-                several_zones_for_one_pool,
+                several_racks_for_one_pool,
+                second_pool,
                 ignore_preferences,
             )| Spec {
                 types,
@@ -52,7 +56,8 @@ fn specs() -> impl Strategy<Value = Spec> {
                 bound,
                 pods,
                 daemon_with_port,
-                several_zones_for_one_pool,
+                several_racks_for_one_pool,
+                second_pool,
                 ignore_preferences,
             },
         )
@@ -61,6 +66,13 @@ fn specs() -> impl Strategy<Value = Spec> {
 fn with_port(pod: PodOf, number: u16) -> PodOf {
     let mut pod = pod;
     pod.0["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": number}]);
+    pod
+}
+
+/// The pod's one term is about all namespaces.
+fn everywhere(mut pod: PodOf, kind: &str) -> PodOf {
+    pod.0["spec"]["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"][0]["namespaceSelector"] =
+        json!({});
     pod
 }
 
@@ -97,6 +109,11 @@ fn pod_of(name: &str, (app, kind, detail, cpu): PodSpec) -> PodOf {
         9 => with_port(plain, 8000 + u16::from(detail % 3)),
         10 => mounts(plain, &[format!("v{}", detail % 4)]),
         11 => plain.spreads(ZONE, 1, of(app), json!({"whenUnsatisfiable": "ScheduleAnyway"})),
+        12 => plain.tolerates("dedicated=x").spreads("rack", 1, of(app), json!({})),
+        13 => plain.tolerates("dedicated=x").selects("team", "blue").spreads(key, skew, of(app), json!({})),
+        14 => plain.in_namespace("other").repels_in(key, other),
+        15 => everywhere(plain.repels_in(key, other), "podAntiAffinity"),
+        16 => everywhere(plain.in_namespace("other").wants_in(ZONE, other), "podAffinity"),
         _ => plain,
     }
 }
@@ -114,12 +131,16 @@ fn build(spec: &Spec) -> World {
             if *zone < 3 { one.zone(&format!("z{zone}")) } else { one }
         })
         .collect();
-    let pool = if spec.several_zones_for_one_pool {
+    let pool = if spec.several_racks_for_one_pool {
         pool("p").requires("rack", "In", &["r1", "r2"])
     } else {
         pool("p")
     };
     world = world.pool(pool, &types);
+    if spec.second_pool {
+        let of_team = self::pool("team").weight(1).label("team", "blue").taint("dedicated=x:NoSchedule");
+        world = world.pool(of_team.requires("rack", "In", &["r1", "r3"]), &types);
+    }
     for (index, (zone, going)) in spec.nodes.iter().enumerate() {
         let mut one = node(&format!("n{index}"), "cpu=3");
         one.marked_for_deletion = *going;

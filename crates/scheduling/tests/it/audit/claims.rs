@@ -2,6 +2,7 @@
 
 use super::plans::by_hand;
 use crate::support::*;
+use karpenter_capi_model::reason::ReasonCode;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_scheduling::input::MinValuesPolicy;
 use serde_json::json;
@@ -30,6 +31,22 @@ fn a_reservation_is_promised_to_no_more_claims_than_it_has_places() {
     }
     by_hand(&build(1)).claim(&["m1", "m2"], &["a-0"]).claim(&["m3"], &["a-1"]).is_right();
     by_hand(&build(1)).claim(&["m1"], &["a-0"]).claim(&["m1", "m3"], &["a-1"]).is_wrong("2 claims, 1 places");
+}
+
+#[test]
+fn a_reservation_that_is_used_up_is_no_offering_any_more() {
+    let build = |places: i64| {
+        let mut world = world().pool(pool("p"), &[reserved("m1", "r", places)]).pods(2, &pod("a", "cpu=3"));
+        world.0.reservation_id_label = ID.to_owned();
+        world
+    };
+    let used_up = build(1);
+    by_hand(&used_up).claim(&["m1"], &["a-0"]).pending("a-1", ReasonCode::NoOffering, Some("m1")).is_right();
+    let left = build(2);
+    by_hand(&left)
+        .claim(&["m1"], &["a-0"])
+        .pending("a-1", ReasonCode::NoOffering, Some("m1"))
+        .is_wrong("reason NoOffering isn't true of it [p/m1]");
 }
 
 #[test]

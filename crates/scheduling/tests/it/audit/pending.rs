@@ -2,7 +2,10 @@
 
 use super::plans::by_hand;
 use crate::support::*;
+use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::reason::ReasonCode::{self, *};
+use karpenter_capi_model::requirement::Requirement;
+use karpenter_capi_scheduling::input::VolumeClaim;
 use serde_json::json;
 
 /// The one pod `a` of a world is pending for that reason of pool `p` (and perhaps one of its types).
@@ -87,12 +90,12 @@ fn a_reason_that_is_true_is_left_alone() {
 #[test]
 fn a_pod_that_a_new_node_would_take_is_not_pending() {
     let stranded = |world: &World| {
-        by_hand(world).pending("a", NotEvaluated, None).is_right();
         let found = by_hand(world).pending("a", Topology, None).audit();
         found.iter().any(|line| line.contains("is pending, and a new m1 of NodePool p would take it"))
     };
     let one = |pool: Pool, of_type: Md, pod: PodOf| world().pool(pool, &[of_type]).pod(pod);
     let (m1, a) = (|| md("m1", "cpu=4"), || pod("a", "cpu=1"));
+    by_hand(&one(pool("p"), m1(), a())).pending("a", NotEvaluated, None).is_right();
     assert!(stranded(&one(pool("p"), m1(), a())));
     assert!(stranded(&one(
         pool("p"),
@@ -100,7 +103,38 @@ fn a_pod_that_a_new_node_would_take_is_not_pending() {
         a().spreads(ZONE, 1, "x", json!({"whenUnsatisfiable": "ScheduleAnyway"}))
     )));
     assert!(stranded(&one(pool("p").taint("x:PreferNoSchedule"), m1(), a())));
+    // Between hosts an empty one is always right.
+    assert!(stranded(&one(
+        pool("p"),
+        m1(),
+        a().label("app", "x").spreads("kubernetes.io/hostname", 1, "x", json!({}))
+    )));
+    assert!(stranded(&one(pool("p"), m1(), a().repels("x"))));
+    assert!(stranded(&one(pool("p"), m1(), a().label("app", "x")).pod(pod("b", "cpu=5").repels("x"))));
+    let ported = || {
+        let ports = json!([{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]);
+        a().spec("containers", ports)
+    };
+    let mut daemon = ported();
+    daemon.0["metadata"]["name"] = json!("d");
+    assert!(stranded(&one(pool("p"), m1(), ported())));
+    let mounting =
+        || a().spec("volumes", json!([{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]));
+    let with_volume = |zone: &str| {
+        let mut world = one(pool("p"), m1().zone("z1"), mounting());
+        let place = [Requirement::one_of(ZONE, &[zone])].into_iter().collect();
+        let claim = VolumeClaim::Usable { alternatives: vec![place], driver: None };
+        world.0.volumes.claims.insert(NamespacedName::new("default", "v"), claim);
+        world
+    };
+    assert!(stranded(&with_volume("z1")));
     for world in [
+        with_volume("z2"),
+        one(pool("p"), m1(), mounting()),
+        one(pool("p"), m1(), ported()).daemon_set(&daemon, &[]),
+        one(pool("p"), m1(), a().repels_in(ZONE, "x")),
+        one(pool("p"), m1(), a().label("app", "x")).pod(pod("b", "cpu=5").repels_in(ZONE, "x")),
+        one(pool("p"), m1(), a().wants_in("kubernetes.io/hostname", "x")),
         one(pool("p").taint("x:NoSchedule"), m1(), a()),
         one(pool("p").paused(), m1(), a()),
         one(pool("p").limit("cpu", "3"), m1(), a()),
