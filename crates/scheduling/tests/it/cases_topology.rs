@@ -40,8 +40,8 @@ fn zones_that_an_empty_tainted_pool_could_provide_are_domains() {
 /// Azure/karpenter-provider-azure#1384
 #[test]
 fn a_type_without_a_zone_adds_no_domain_and_takes_no_pod_that_is_spread() {
-    let mut types = zones("cpu=4");
-    types.push(md("m9", "cpu=4").price("0.01"));
+    let mut types = zones("cpu=4 memory=16Gi");
+    types.push(md("m9", "cpu=4 memory=16Gi").price("0.01"));
     let mut base = world().pool(pool("p"), &types);
     for zone in 1..4 {
         let mut full = node(&format!("n{zone}"), "cpu=1");
