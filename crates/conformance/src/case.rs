@@ -75,7 +75,11 @@ impl Case {
         let plan = solver(&input);
         let verdict = judge(&input, &plan, &recorded);
         let faults = faults(&input, &recorded);
-        let faults = if faults.is_empty() { String::new() } else { format!("  the recorded answer breaks rules itself: {}\n", faults.join("; ")) };
+        let faults = if faults.is_empty() {
+            String::new()
+        } else {
+            format!("  the recorded answer breaks rules itself: {}\n", faults.join("; "))
+        };
         Ok((verdict, faults + &explain(&Answer::of_plan(&plan), &recorded)))
     }
 }

@@ -39,7 +39,10 @@ fn planned(input: &Input, claim: &Claim) -> PlannedNodeClaim {
     let named = claim.instance_types.iter();
     let listed = named.filter_map(|name| types.iter().find(|of_type| of_type.name == *name));
     let options = listed.filter_map(|of_type| {
-        Some(InstanceOption { offering: cheapest(of_type, &requirements)?.clone(), instance_type: of_type.clone() })
+        Some(InstanceOption {
+            offering: cheapest(of_type, &requirements)?.clone(),
+            instance_type: of_type.clone(),
+        })
     });
     let options = options.collect();
     let requests = claim.requests.iter().fold(Resources::ZERO, |all, (name, amount)| all.with(name, *amount));
@@ -70,7 +73,8 @@ fn requirement(text: &str) -> Option<Requirement> {
     let (operator, values) = rest.split_once(' ').unwrap_or((rest, ""));
     let values = values.trim_start_matches('[');
     let values = values.split(']').next().unwrap_or_default();
-    let values: Vec<String> = values.split(' ').filter(|value| !value.is_empty()).map(str::to_owned).collect();
+    let values: Vec<String> =
+        values.split(' ').filter(|value| !value.is_empty()).map(str::to_owned).collect();
     Requirement::parse(key, operator, &values).ok()
 }
 

@@ -113,23 +113,22 @@ pub(super) fn types<'a>(template: &Template<'a>, slots: &Bits) -> Vec<&'a Instan
     best.into_iter().map(|slot| &**template.candidate(slot).of_type).collect()
 }
 
-/// The finished claim.
+/// The finished claim. `kept`: the slots that it lists.
 pub(super) fn planned(
-    claim: &Claim<'_>,
-    state: &State,
-    template: &Template<'_>,
+    (claim, state, template): (&Claim<'_>, &State, &Template<'_>),
+    kept: Vec<usize>,
     pods: &[&Pod],
     options: &Options,
-    table: &Arc<[InstanceOption]>,
+    table: &Table,
     reservation: (&str, &dyn Fn(usize) -> String),
 ) -> PlannedNodeClaim {
     let mut requirements = state.requirements.clone();
-    let kept = kept(claim, state, template, options);
     let mut relaxed = claim.relaxed;
     if kept.iter().any(|slot| template.reserved.contains(*slot)) {
         pin_reserved(&mut requirements, template, &claim.slots, reservation);
         // A minimum is for the case that capacity runs out, which what is held can't. Other types don't count any more.
-        let types: Vec<&InstanceType> = kept.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+        let types: Vec<&InstanceType> =
+            kept.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
         if min_values::select(&types, &requirements, options.max_instance_types).is_err() {
             requirements = min_values::relaxed(&types, &requirements, options.max_instance_types);
             relaxed = true;
@@ -151,13 +150,18 @@ pub(super) fn planned(
         requests: requests.plus(&daemon_requests),
         daemon_requests,
         pods: own.iter().map(|pod| pod.name.clone()).collect(),
-        options: InstanceOptions::new(Arc::clone(table), kept),
+        options: table.some(kept),
         min_values_relaxed: relaxed,
     }
 }
 
 /// The best slot of each type that the claim will list, the best first: reserved ones alone where it has some.
-pub(super) fn kept(claim: &Claim<'_>, state: &State, template: &Template<'_>, options: &Options) -> Vec<usize> {
+pub(super) fn kept(
+    claim: &Claim<'_>,
+    state: &State,
+    template: &Template<'_>,
+    options: &Options,
+) -> Vec<usize> {
     let mut slots = claim.slots.clone();
     if slots.intersects(&template.reserved) {
         slots.keep(&template.reserved);
@@ -165,7 +169,8 @@ pub(super) fn kept(claim: &Claim<'_>, state: &State, template: &Template<'_>, op
     let best = template.best_of_each(&slots);
     let all: Vec<&InstanceType> = best.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
     let cap = options.max_instance_types.max(1);
-    let kept = min_values::select(&all, &state.requirements, cap).unwrap_or_else(|_| (0..all.len().min(cap)).collect());
+    let kept = min_values::select(&all, &state.requirements, cap)
+        .unwrap_or_else(|_| (0..all.len().min(cap)).collect());
     kept.into_iter().map(|index| best[index]).collect()
 }
 
@@ -184,11 +189,30 @@ fn pin_reserved(
     }
 }
 
-/// Every slot as an option.
-pub(super) fn table(template: &Template<'_>) -> Arc<[InstanceOption]> {
-    let option = |slot| InstanceOption {
-        instance_type: Arc::clone(template.candidate(slot).of_type),
-        offering: template.offering(slot).clone(),
-    };
-    (0..template.slots.len()).map(option).collect()
+/// Slots that claims list, as options, and where each stands in the table.
+pub(super) struct Table {
+    options: Arc<[InstanceOption]>,
+    /// By slot.
+    index: Vec<u32>,
+}
+
+impl Table {
+    pub(super) fn new(template: &Template<'_>, listed: &Bits) -> Self {
+        let mut index = vec![0; template.slots.len()];
+        for (place, slot) in (0..).zip(listed.iter()) {
+            index[slot] = place;
+        }
+        let option = |slot| InstanceOption {
+            instance_type: Arc::clone(template.candidate(slot).of_type),
+            offering: template.offering(slot).clone(),
+        };
+        Self { options: listed.iter().map(option).collect(), index }
+    }
+
+    fn some(&self, slots: Vec<usize>) -> InstanceOptions {
+        InstanceOptions::new(
+            Arc::clone(&self.options),
+            slots.into_iter().map(|slot| self.index[slot] as usize),
+        )
+    }
 }

@@ -63,7 +63,14 @@ pub(super) fn relaxations(pod: &Pod, policy: PreferencePolicy, prefers_last: boo
     if prefers_last && let Some(last) = all.last() {
         let given_up = Some("avoiding PreferNoSchedule taints".to_owned());
         let spread = last.spread.clone();
-        all.push(Wishes { node: None, near: Vec::new(), away: Vec::new(), spread, prefer_too: true, given_up });
+        all.push(Wishes {
+            node: None,
+            near: Vec::new(),
+            away: Vec::new(),
+            spread,
+            prefer_too: true,
+            given_up,
+        });
     }
     all
 }

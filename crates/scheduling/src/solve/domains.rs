@@ -23,19 +23,25 @@ struct Key {
 
 impl Domains {
     pub(super) fn new(names: BTreeSet<&str>, templates: &[Template<'_>], nodes: &[&Node]) -> Self {
-        let keys = names.into_iter().map(|name| {
-            let mut values: BTreeSet<&str> =
-                nodes.iter().filter_map(|node| node.labels.get(name)).map(String::as_str).collect();
-            for template in templates {
-                for slot in 0..template.slots.len() {
-                    values.extend(values_of(template, slot, name));
-                }
+        let (mut keys, mut slots) = (Vec::new(), vec![Vec::new(); templates.len()]);
+        for name in names {
+            let of_slots: Vec<Vec<Vec<&str>>> = templates
+                .iter()
+                .map(|template| {
+                    (0..template.slots.len()).map(|slot| values_of(template, slot, name)).collect()
+                })
+                .collect();
+            let on_nodes = nodes.iter().filter_map(|node| node.labels.get(name)).map(String::as_str);
+            let values: BTreeSet<&str> =
+                on_nodes.chain(of_slots.iter().flatten().flatten().copied()).collect();
+            let values: Vec<&str> = values.into_iter().collect();
+            for (template, of_slots) in slots.iter_mut().zip(&of_slots) {
+                template.push(slots_of(&values, of_slots));
             }
-            Key { name: name.to_owned(), values: values.into_iter().map(str::to_owned).collect() }
-        });
-        let keys: Vec<Key> = keys.collect();
-        let slots = templates.iter().map(|template| keys.iter().map(|key| slots_of(template, key)).collect());
-        Self { slots: slots.collect(), keys }
+            let values = values.into_iter().map(str::to_owned).collect();
+            keys.push(Key { name: name.to_owned(), values });
+        }
+        Self { keys, slots }
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -87,13 +93,12 @@ impl Domains {
     }
 }
 
-fn slots_of(template: &Template<'_>, key: &Key) -> Vec<Bits> {
-    let mut slots = vec![Bits::empty(template.slots.len()); key.values.len()];
-    for slot in 0..template.slots.len() {
-        for value in values_of(template, slot, &key.name) {
-            if let Ok(domain) = key.values.binary_search_by(|own| own.as_str().cmp(value)) {
-                slots[domain].insert(slot);
-            }
+/// For each of the values the slots that may have it.
+fn slots_of(values: &[&str], of_slots: &[Vec<&str>]) -> Vec<Bits> {
+    let mut slots = vec![Bits::empty(of_slots.len()); values.len()];
+    for (slot, own) in of_slots.iter().enumerate() {
+        for domain in own.iter().filter_map(|value| values.binary_search(value).ok()) {
+            slots[domain].insert(slot);
         }
     }
     slots

@@ -56,7 +56,13 @@ impl<'a> Existing<'a> {
         nodes
     }
 
-    pub(super) fn new(input: &'a Input, daemons: &Daemons<'a>, axes: &Axes, node: &'a Node, class: usize) -> Self {
+    pub(super) fn new(
+        input: &'a Input,
+        daemons: &Daemons<'a>,
+        axes: &Axes,
+        node: &'a Node,
+        class: usize,
+    ) -> Self {
         let bound = input.bound_pods.get(&node.name).map_or(&[][..], Vec::as_slice);
         let (mut used, mut ports) = daemons.missing_on(node, bound);
         for pod in bound {
@@ -111,15 +117,19 @@ impl Alternative {
     /// Whether the node is called as is wanted.
     fn allows_host(&self, node: &Node) -> bool {
         let name = node.labels.get(HOSTNAME);
-        self.hostname.as_ref().is_none_or(|wanted| {
-            name.map_or_else(|| wanted.allows_absence(), |name| wanted.has(name))
-        })
+        self.hostname
+            .as_ref()
+            .is_none_or(|wanted| name.map_or_else(|| wanted.allows_absence(), |name| wanted.has(name)))
     }
 }
 
 impl<'a> Class<'a> {
     /// The classes, and which one each node is in. `keys`: what may be asked for.
-    pub(super) fn all(nodes: &[&'a Node], keys: &BTreeSet<&str>, domains: &Domains) -> (Vec<Self>, Vec<usize>) {
+    pub(super) fn all(
+        nodes: &[&'a Node],
+        keys: &BTreeSet<&str>,
+        domains: &Domains,
+    ) -> (Vec<Self>, Vec<usize>) {
         let mut numbers: FxHashMap<(Vec<Option<&String>>, &[Taint]), usize> = FxHashMap::default();
         let mut classes: Vec<Self> = Vec::new();
         let of = nodes.iter().enumerate().map(|(index, node)| {

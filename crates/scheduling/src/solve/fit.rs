@@ -78,7 +78,13 @@ impl World<'_> {
     }
 
     /// Leaves the slots that serve, topology aside; else why there are none.
-    fn narrow(&mut self, errand: Errand, claim: Option<usize>, joined: StateId, slots: &mut Bits) -> Option<Answer> {
+    fn narrow(
+        &mut self,
+        errand: Errand,
+        claim: Option<usize>,
+        joined: StateId,
+        slots: &mut Bits,
+    ) -> Option<Answer> {
         let number = self.states.get(joined).template;
         let shape = &self.shapes[errand.shape];
         let prefer_too = shape.levels[errand.level].prefer_too;
@@ -126,7 +132,11 @@ impl World<'_> {
             template.limits.keep_within(slots);
         }
         let own = claim.and_then(|claim| self.claims[claim].slots.first());
-        self.shared.headroom.keep_allowed(slots, &template.slots, own.map(|slot| template.slots[slot].headroom));
+        self.shared.headroom.keep_allowed(
+            slots,
+            &template.slots,
+            own.map(|slot| template.slots[slot].headroom),
+        );
         slots.is_empty().then_some(Answer::NotNow)
     }
 
@@ -174,7 +184,12 @@ impl World<'_> {
     }
 
     /// The state, if enough different values are left, or for a claim to be opened the state with lower minima where that is asked for.
-    pub(super) fn with_min_values(&mut self, claim: Option<usize>, target: StateId, slots: &Bits) -> Option<StateId> {
+    pub(super) fn with_min_values(
+        &mut self,
+        claim: Option<usize>,
+        target: StateId,
+        slots: &Bits,
+    ) -> Option<StateId> {
         let state = self.states.get(target);
         if !state.has_min_values {
             return Some(target);

@@ -306,6 +306,7 @@ impl World<'_> {
         self.lines.put(claim, stood, (own.state, own.turn));
         self.rooms.add(claim, &shape.requests, template, &own.slots);
         self.log.push(claim);
+        self.count_claim(stood.map(|(state, _)| state), state);
         self.note_in_claim(errand.shape, claim);
     }
 
@@ -335,13 +336,16 @@ impl World<'_> {
             let level = &self.shapes[errand.shape].levels[errand.level];
             let tolerations = &self.shapes[errand.shape].sample.tolerations;
             let taints = &self.templates[template].pool.taints;
-            let (Some(base), None) = (self.bases[template], untolerated(taints, tolerations, level.prefer_too)) else {
+            let (Some(base), None) =
+                (self.bases[template], untolerated(taints, tolerations, level.prefer_too))
+            else {
                 continue;
             };
             let wanted: Vec<_> = level.alternatives.iter().filter_map(|one| one.on_new().ok()).collect();
             let joined = wanted.into_iter();
-            let joined: Vec<StateId> =
-                joined.filter_map(|one| self.states.with(&self.templates, &self.domains, base, one)).collect();
+            let joined: Vec<StateId> = joined
+                .filter_map(|one| self.states.with(&self.templates, &self.domains, base, one))
+                .collect();
             if !joined.is_empty() {
                 openings.push(Opening { template, joined });
             }
@@ -385,7 +389,11 @@ impl World<'_> {
 fn host_allows(groups: &[Group], repulsions: &[Group], level: &Level, host: usize) -> Verdict {
     let mut verdict = Verdict::Yes;
     for ruling in &level.by_host {
-        let group = if ruling.repulsion { &repulsions[ruling.constraint.group] } else { &groups[ruling.constraint.group] };
+        let group = if ruling.repulsion {
+            &repulsions[ruling.constraint.group]
+        } else {
+            &groups[ruling.constraint.group]
+        };
         if !ruling.constraint.allows(group, host) {
             if !ruling.constraint.may_change(group) {
                 return Verdict::Never;

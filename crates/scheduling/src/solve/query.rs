@@ -139,7 +139,8 @@ impl ClaimPart {
 
     /// The claim whose turn it is.
     pub(super) fn first(&mut self, line: &Line, claims: &[Claim<'_>]) -> Option<(Turn, usize)> {
-        let is_stale = |(turn, claim): (Turn, usize)| claims[claim].turn != turn || claims[claim].state != line.state;
+        let is_stale =
+            |(turn, claim): (Turn, usize)| claims[claim].turn != turn || claims[claim].state != line.state;
         while self.changed.peek().is_some_and(|Reverse(place)| is_stale(*place)) {
             self.changed.pop();
         }

@@ -54,7 +54,8 @@ fn explain(world: &mut World<'_>, pod: usize) -> Vec<PendingReason> {
     let errand = Errand { pod, shape, level, prices: Prices::Any };
     let mut reasons = Vec::new();
     let waiting_for = world.waits_at[shape].and_then(|level| {
-        let first = (0..world.templates.len()).find(|template| waits(world, Errand { level, ..errand }, *template));
+        let first =
+            (0..world.templates.len()).find(|template| waits(world, Errand { level, ..errand }, *template));
         first.map(|template| world.templates[template].pool)
     });
     // Templates stand in the same order, and only for usable pools.
@@ -151,7 +152,9 @@ fn of_template<'a>(
         reasons.extend(furthest.map(|stopped| reason(pool, None, stopped)));
         return;
     }
-    if let Some(other) = waiting_for && serves(world, errand, &passing) {
+    if let Some(other) = waiting_for
+        && serves(world, errand, &passing)
+    {
         let message = format!("not tried: the pod waits for reserved capacity of NodePool {}", other.name);
         reasons.push(reason(pool, None, Stopped::new(12, ReasonCode::Reserved, message)));
         return;
@@ -161,7 +164,11 @@ fn of_template<'a>(
         let message = "no MachineDeployment matches the NodePool".to_owned();
         reasons.push(reason(pool, None, Stopped::new(0, ReasonCode::NoOffering, message)));
     }
-    explanation.of_types(&passing, furthest.filter(|stopped| stopped.rank >= topology::RANK).as_ref(), reasons);
+    explanation.of_types(
+        &passing,
+        furthest.filter(|stopped| stopped.rank >= topology::RANK).as_ref(),
+        reasons,
+    );
 }
 
 /// Whether the pod waits for reserved capacity of this NodePool.
@@ -226,7 +233,10 @@ impl Explanation<'_, '_> {
             let stopped = passing.iter().map(|passed| self.at_the_type(index, candidate, passed));
             match stopped.reduce(|a, b| Some(further(Some(a?), b?))).flatten() {
                 Some(stopped) => {
-                    let stopped = elsewhere.map_or_else(|| stopped.clone(), |other| further(Some(stopped.clone()), other.clone()));
+                    let stopped = elsewhere.map_or_else(
+                        || stopped.clone(),
+                        |other| further(Some(stopped.clone()), other.clone()),
+                    );
                     reasons.push(reason(pool, Some(candidate.of_type), stopped));
                 }
                 None => some_serve = true,
@@ -266,7 +276,8 @@ impl Explanation<'_, '_> {
         if let Some(limit) = pool.node_limit.filter(|_| self.template.is_full()) {
             let used = self.template.nodes;
             let message = format!("limit nodes={limit} reached (in use {used})");
-            let remedy = format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
+            let remedy =
+                format!("raise limits.nodes of NodePool {} to {}", pool.name, used.saturating_add(1));
             return Err(Stopped::new(3, ReasonCode::Limits, message).helped_by(remedy));
         }
         Ok((pool.requirements.and(wanted), asked))
@@ -276,7 +287,8 @@ impl Explanation<'_, '_> {
     fn whose(&self, asked: WantedId, wanted: &Requirement) -> ReasonCode {
         let key = wanted.key();
         let own = alternatives(self.pod()).iter().any(|one| one.contains_key(key));
-        let by_volumes = !own && self.world.states.wanted(asked).contains_key(key) && !self.pod().volume_claims.is_empty();
+        let by_volumes =
+            !own && self.world.states.wanted(asked).contains_key(key) && !self.pod().volume_claims.is_empty();
         if by_volumes { ReasonCode::Volumes } else { ReasonCode::Requirements }
     }
 
@@ -300,11 +312,16 @@ impl Explanation<'_, '_> {
             let message = format!("{name} is in no domain that the pod's topology constraints allow now");
             return Some(Stopped::new(9, topology::code(self.world, self.errand), message));
         }
-        if let Some(port) = self.pod().host_ports.iter().find(|port| {
-            candidate.daemon_ports.iter().any(|taken| port.conflicts(taken))
-        }) {
+        if let Some(port) = self
+            .pod()
+            .host_ports
+            .iter()
+            .find(|port| candidate.daemon_ports.iter().any(|taken| port.conflicts(taken)))
+        {
             let message = format!("host port {}/{} is taken by a DaemonSet", port.port, port.protocol);
-            return Some(Stopped::new(9, ReasonCode::HostPorts, message).helped_by("use another port".to_owned()));
+            return Some(
+                Stopped::new(9, ReasonCode::HostPorts, message).helped_by("use another port".to_owned()),
+            );
         }
         self.scarce(candidate, name)
     }
@@ -324,7 +341,8 @@ impl Explanation<'_, '_> {
         let pool = self.template.pool;
         let capacity = &candidate.of_type.capacity;
         if let Some(exceeded) = pool.limits.exceeded(&self.template.limits.used(), capacity) {
-            let stopped = Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
+            let stopped =
+                Stopped::new(11, ReasonCode::Limits, format!("{exceeded}, by NodePool {}", pool.name));
             return Some(stopped.helped_by(format!("raise the limits of NodePool {}", pool.name)));
         }
         None
@@ -399,8 +417,13 @@ impl Explanation<'_, '_> {
             return Stopped::new(0, ReasonCode::MinValues, message);
         };
         let found: Vec<String> = unmet.found.into_iter().collect();
-        let message =
-            format!("{}: minValues is {}, {} left ({})", unmet.key, unmet.wanted, found.len(), found.join(", "));
+        let message = format!(
+            "{}: minValues is {}, {} left ({})",
+            unmet.key,
+            unmet.wanted,
+            found.len(),
+            found.join(", ")
+        );
         let remedy = format!("lower minValues of {} to {}", unmet.key, found.len());
         Stopped::new(0, ReasonCode::MinValues, message).helped_by(remedy)
     }

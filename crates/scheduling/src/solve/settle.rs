@@ -67,7 +67,9 @@ impl World<'_> {
             let Some(key) = ruling.key.filter(|_| ruling.required) else { continue };
             let all: &mut Vec<Group> = if ruling.repulsion { &mut self.repulsions } else { &mut self.groups };
             let mut open = std::mem::take(&mut all[ruling.constraint.group].unsettled);
-            open.retain(|claim| self.whereabouts(*claim, key) == Whereabouts::Open && !self.settle(*claim, key));
+            open.retain(|claim| {
+                self.whereabouts(*claim, key) == Whereabouts::Open && !self.settle(*claim, key)
+            });
             let all: &mut Vec<Group> = if ruling.repulsion { &mut self.repulsions } else { &mut self.groups };
             all[ruling.constraint.group].unsettled = open;
         }
@@ -77,18 +79,8 @@ impl World<'_> {
     /// a minimum of values. False where nothing would do.
     fn settle(&mut self, claim: usize, key: usize) -> bool {
         let state = self.claims[claim].state;
-        let template = self.states.get(state).template;
-        let mut ways: Vec<(usize, Option<usize>)> = Vec::new();
-        for slot in self.claims[claim].slots.iter() {
-            let domains = self.states.get(state).domains[key].iter();
-            let domain = domains.into_iter().find(|domain| self.domains.slots(template, key, *domain).contains(slot));
-            if !ways.iter().any(|(_, known)| *known == domain) {
-                ways.push((slot, domain));
-            }
-        }
-        // What is reserved is launched first.
-        ways.sort_by_key(|(slot, _)| (!self.templates[template].reserved.contains(*slot), *slot));
-        ways.into_iter().any(|(_, domain)| {
+        let ways = self.ways(claim, key);
+        ways.into_iter().any(|domain| {
             let pin = match domain {
                 Some(domain) => self.pin(key, domain),
                 None => {
@@ -99,6 +91,32 @@ impl World<'_> {
             let pinned = self.states.with(&self.templates, &self.domains, state, pin);
             pinned.is_some_and(|pinned| self.become_pinned(claim, pinned))
         })
+    }
+
+    /// The domains that a claim may be in, None standing for none: the one where it would be launched now first.
+    fn ways(&self, claim: usize, key: usize) -> Vec<Option<usize>> {
+        let own = &self.claims[claim];
+        let state = self.states.get(own.state);
+        let template = state.template;
+        let mut slots = own.slots.clone();
+        if slots.intersects(&self.templates[template].reserved) {
+            // What is reserved is launched first.
+            slots.keep(&self.templates[template].reserved);
+        }
+        let of_domain = |domain: &usize| self.domains.slots(template, key, *domain);
+        let mut domains: Vec<usize> =
+            state.domains[key].iter().filter(|domain| of_domain(domain).intersects(&own.slots)).collect();
+        domains.sort_by(|a, b| self.better_domain((template, key), &slots, *a, *b));
+        let mut ways: Vec<Option<usize>> = domains.into_iter().map(Some).collect();
+        let first =
+            ways.first().copied().flatten().and_then(|domain| of_domain(&domain).first_common(&slots));
+        let mut bare = slots;
+        state.domains[key].iter().for_each(|domain| bare.drop_all(of_domain(&domain)));
+        if let Some(slot) = bare.first() {
+            let cheapest = first.is_none_or(|first| slot < first);
+            ways.insert(if cheapest { 0 } else { ways.len() }, None);
+        }
+        ways
     }
 
     fn become_pinned(&mut self, claim: usize, pinned: StateId) -> bool {
@@ -114,7 +132,7 @@ impl World<'_> {
             self.shared.headroom.hold(template.slots[first].headroom, before);
         }
         let stood = Some((own.state, own.turn));
-        own.state = pinned;
+        let before = std::mem::replace(&mut own.state, pinned);
         own.slots = slots;
         own.turn = own.turn.changed();
         self.lines.put(claim, stood, (own.state, own.turn));
@@ -125,13 +143,33 @@ impl World<'_> {
         }
         self.rooms.add(claim, &self.no_use, template, &own.slots);
         self.log.push(claim);
+        self.count_claim(Some(before), pinned);
         let open = std::mem::take(&mut self.claims[claim].unsettled);
         self.count_known(claim, open);
         true
     }
 
+    /// Counts a claim in the domains that its state has become bound to.
+    pub(super) fn count_claim(&mut self, before: Option<StateId>, now: StateId) {
+        if before == Some(now) {
+            return;
+        }
+        for key in 0..self.domains.len() {
+            let bound = |state: StateId| {
+                let domains = &self.states.get(state).domains[key];
+                domains.first().filter(|_| domains.count() == 1)
+            };
+            if let Some(domain) = bound(now).filter(|_| before.and_then(bound).is_none()) {
+                self.claims_in[key][domain] += 1;
+            }
+        }
+    }
+
     fn whereabouts(&self, claim: usize, key: usize) -> Whereabouts {
         let (claim, state) = (&self.claims[claim], self.states.get(self.claims[claim].state));
+        if !state.absent[key] && state.domains[key].count() == 1 {
+            return state.domains[key].first().map_or(Whereabouts::Nowhere, Whereabouts::In);
+        }
         let slots = |domain: usize| self.domains.slots(state.template, key, domain);
         let mut possible = state.domains[key].iter().filter(|domain| slots(*domain).intersects(&claim.slots));
         let (first, second) = (possible.next(), possible.next());

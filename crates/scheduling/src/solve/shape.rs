@@ -189,7 +189,8 @@ impl<'a, 'w> Compiler<'a, 'w> {
 
     /// The repulsions that a bound pod carries.
     pub(super) fn repulsions_of(&mut self, pod: &Pod) -> Vec<usize> {
-        let fields: Vec<_> = pod.pod_anti_affinity.iter().map(|term| (term, self.field(&term.topology_key))).collect();
+        let fields: Vec<_> =
+            pod.pod_anti_affinity.iter().map(|term| (term, self.field(&term.topology_key))).collect();
         let own = &pod.name.namespace;
         fields
             .into_iter()
@@ -287,11 +288,19 @@ impl<'a, 'w> Compiler<'a, 'w> {
         let together = Matcher::of_terms(&pod.pod_affinity, own);
         for term in &pod.pod_affinity {
             let group = self.group(together.clone(), &term.topology_key, 0);
-            all.extend(group.map(|group| Drafted { rule: Rule::Near { itself: false }, group, required: true }));
+            all.extend(group.map(|group| Drafted {
+                rule: Rule::Near { itself: false },
+                group,
+                required: true,
+            }));
         }
         for term in &wishes.near {
             let group = self.group(Matcher::of_terms([*term], own), &term.topology_key, 0);
-            all.extend(group.map(|group| Drafted { rule: Rule::Near { itself: false }, group, required: false }));
+            all.extend(group.map(|group| Drafted {
+                rule: Rule::Near { itself: false },
+                group,
+                required: false,
+            }));
         }
         let required = pod.pod_anti_affinity.iter().map(|term| (term, true));
         for (term, required) in required.chain(wishes.away.iter().map(|term| (*term, false))) {

@@ -72,7 +72,12 @@ impl States {
     }
 
     /// The state of a claim of this NodePool before any pod has asked for more; None where no machine meets the NodePool.
-    pub(super) fn base(&mut self, templates: &[Template<'_>], domains: &Domains, template: usize) -> Option<StateId> {
+    pub(super) fn base(
+        &mut self,
+        templates: &[Template<'_>],
+        domains: &Domains,
+        template: usize,
+    ) -> Option<StateId> {
         let all = &templates[template].available;
         let requirements = templates[template].pool.requirements.clone();
         let changed = requirements.clone();
@@ -163,7 +168,15 @@ impl States {
             let has_min_values = key.1.iter().any(|requirement| requirement.min_values().is_some());
             let requirements = key.1.clone();
             let relaxed = key.2;
-            self.all.push(State { template: key.0, requirements, slots, domains, absent, has_min_values, relaxed });
+            self.all.push(State {
+                template: key.0,
+                requirements,
+                slots,
+                domains,
+                absent,
+                has_min_values,
+                relaxed,
+            });
             id
         });
         self.numbers.insert(key, id);
@@ -173,11 +186,19 @@ impl States {
 
 /// Takes the slots away that don't meet the requirements.
 fn keep_meeting(template: &Template<'_>, slots: &mut Bits, wanted: &Requirements) {
+    // What no type decides and the NodePool has written is met by every type.
+    let mut wanted = wanted.clone();
+    wanted.retain_keys(|key| {
+        template.keys.of_types().contains(key) || !template.keys.is_written_by(template.pool, key)
+    });
+    if wanted.is_empty() {
+        return;
+    }
     let mut types: Vec<Option<bool>> = vec![None; template.candidates.len()];
     let all: Vec<usize> = slots.iter().collect();
     for slot in all {
         let of_type = template.candidate(slot).of_type;
-        let meets = |offering| conflict(of_type, offering, wanted, template.pool, &template.keys).is_none();
+        let meets = |offering| conflict(of_type, offering, &wanted, template.pool, &template.keys).is_none();
         let type_meets = types[template.slots[slot].candidate].get_or_insert_with(|| meets(None));
         if !*type_meets || !meets(Some(template.offering(slot))) {
             slots.remove(slot);

@@ -6,6 +6,7 @@ use super::shape::Ruling;
 use super::states::StateId;
 use super::topology::Rule;
 use super::world::World;
+use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::requirement::Requirement;
 use std::cmp::Ordering;
 
@@ -66,7 +67,8 @@ impl World<'_> {
     pub(super) fn may_target(&self, state: StateId, allowed: &[Allowed]) -> bool {
         let state = self.states.get(state);
         allowed.iter().all(|allowed| {
-            state.domains[allowed.key].intersects(&allowed.domains) || (allowed.bare && state.absent[allowed.key])
+            state.domains[allowed.key].intersects(&allowed.domains)
+                || (allowed.bare && state.absent[allowed.key])
         })
     }
 
@@ -95,7 +97,8 @@ impl World<'_> {
         }
         let mut found = Vec::new();
         if !left.is_empty() {
-            let values: Vec<&str> = left.iter().map(|domain| self.domains.value(allowed.key, domain)).collect();
+            let values: Vec<&str> =
+                left.iter().map(|domain| self.domains.value(allowed.key, domain)).collect();
             let within = Requirement::one_of(self.domains.name(allowed.key), &values);
             found.extend(self.required(state, within));
         }
@@ -111,10 +114,9 @@ impl World<'_> {
         let key = allowed.key;
         let mut domains: Vec<usize> = left.iter().collect();
         let own = self.states.get(state);
-        let cheapest = |domain| self.domains.slots(own.template, key, domain).first_common(&own.slots);
-        domains.sort_by(|a, b| match allowed.crowds[*a].cmp(&allowed.crowds[*b]) {
-            Ordering::Equal => cheapest(*a).cmp(&cheapest(*b)).then(a.cmp(b)),
-            unequal => unequal,
+        domains.sort_by(|a, b| {
+            let crowds = allowed.crowds[*a].cmp(&allowed.crowds[*b]);
+            crowds.then_with(|| self.better_domain((own.template, key), &own.slots, *a, *b))
         });
         let mut found = Vec::with_capacity(domains.len());
         for domain in domains {
@@ -125,6 +127,27 @@ impl World<'_> {
             found.extend(self.required(state, Requirement::does_not_exist(self.domains.name(key))));
         }
         found
+    }
+
+    /// Of two domains the one in which one of the slots is launched cheaper; of equals the one with fewer claims, so that domains fill
+    /// evenly and pods that are bound to one find claims there.
+    pub(super) fn better_domain(
+        &self,
+        (template, key): (usize, usize),
+        slots: &Bits,
+        a: usize,
+        b: usize,
+    ) -> Ordering {
+        let price = |domain| {
+            let first = self.domains.slots(template, key, domain).first_common(slots);
+            first.map(|slot| self.templates[template].offering(slot).price)
+        };
+        let order = match (price(a), price(b)) {
+            (Some(a), Some(b)) => order_prices(a, b),
+            (a, b) => a.is_none().cmp(&b.is_none()),
+        };
+        let claims = &self.claims_in[key];
+        order.then_with(|| claims[a].cmp(&claims[b])).then(a.cmp(&b))
     }
 
     fn required(&mut self, state: StateId, requirement: Requirement) -> Option<StateId> {

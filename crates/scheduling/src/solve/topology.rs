@@ -56,7 +56,15 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn new(field: Field, filter: usize, domains: usize) -> Self {
         let counts = vec![0; domains];
-        Self { field, filter, counts, total: 0, version: 0, eligible: Bits::empty(domains), unsettled: Vec::new() }
+        Self {
+            field,
+            filter,
+            counts,
+            total: 0,
+            version: 0,
+            eligible: Bits::empty(domains),
+            unsettled: Vec::new(),
+        }
     }
 
     /// Pods in a domain, or on a host.

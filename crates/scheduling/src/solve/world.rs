@@ -2,7 +2,7 @@
 
 use super::amounts::Axes;
 use super::bits::Bits;
-use super::claim::{Claim, Rooms, Turn, kept, planned, table};
+use super::claim::{Claim, Rooms, Table, Turn, kept, planned};
 use super::daemons::Daemons;
 use super::demand::Alternative;
 use super::domains::Domains;
@@ -14,7 +14,7 @@ use super::template::{self, Shared, Template};
 use super::topology::{Field, Group};
 use super::warnings::Warnings;
 use crate::input::Input;
-use crate::plan::{InstanceOption, PendingPod, Plan};
+use crate::plan::{PendingPod, Plan};
 use karpenter_capi_model::label::HOSTNAME;
 use karpenter_capi_model::node::Node;
 use karpenter_capi_model::node_pool::NodePool;
@@ -23,7 +23,6 @@ use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::taint::{Taint, TaintEffect, untolerated};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 pub(super) struct World<'a> {
     pub(super) input: &'a Input,
@@ -57,6 +56,8 @@ pub(super) struct World<'a> {
     pub(super) claims: Vec<Claim<'a>>,
     pub(super) rooms: Rooms,
     pub(super) lines: Lines,
+    /// By topology key and domain: claims that are bound to it.
+    pub(super) claims_in: Vec<Vec<u32>>,
     /// Claims in the order in which they were opened or changed.
     pub(super) log: Vec<usize>,
     /// By shape and level.
@@ -103,7 +104,11 @@ impl<'a> World<'a> {
             some_unpriced: templates.iter().any(|template| template.priced < template.slots.len()),
             rooms: Rooms::new(axes.len()),
             lines: Lines::default(),
-            queries: shapes.iter().map(|shape| shape.levels.iter().map(|_| Query::default()).collect()).collect(),
+            claims_in: (0..domains.len()).map(|key| vec![0; domains.count(key)]).collect(),
+            queries: shapes
+                .iter()
+                .map(|shape| shape.levels.iter().map(|_| Query::default()).collect())
+                .collect(),
             groups: groups(catalogues.groups.iter().copied(), &domains),
             repulsions: groups(catalogues.repulsions.iter().map(|field| (*field, 0)), &domains),
             input,
@@ -202,8 +207,12 @@ impl<'a> World<'a> {
     /// Counts the pods that hold a place, but for those that look for another now.
     fn count_bound(&mut self, repelling: &BTreeMap<&str, Vec<usize>>) {
         let moving: BTreeSet<&str> = self.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
-        let nodes: BTreeMap<&str, usize> =
-            self.nodes.iter().enumerate().map(|(index, existing)| (existing.node.name.as_str(), index)).collect();
+        let nodes: BTreeMap<&str, usize> = self
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, existing)| (existing.node.name.as_str(), index))
+            .collect();
         for (name, pods) in &self.input.bound_pods {
             let Some(node) = nodes.get(name.as_str()).copied() else { continue };
             for pod in pods.iter().filter(|pod| !moving.contains(pod.uid.as_str()) && !pod.is_terminal()) {
@@ -265,17 +274,32 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn into_plan(mut self, pending: Vec<PendingPod>) -> Plan {
-        let on_new: Vec<&Pod> = self.claims.iter().flat_map(|claim| &claim.pods).map(|pod| self.pods[*pod as usize]).collect();
+        let on_new: Vec<&Pod> =
+            self.claims.iter().flat_map(|claim| &claim.pods).map(|pod| self.pods[*pod as usize]).collect();
         self.warnings.note_undeclared_taints(&self.nodes, &self.axes, &self.templates, &on_new);
         let reservation = |index: usize| self.shared.reservations.name(index).to_owned();
         let reservation = (self.shared.reservations.key(), &reservation as &dyn Fn(usize) -> String);
-        let mut node_claims = Vec::with_capacity(self.claims.len());
-        let mut tables: Vec<Option<Arc<[InstanceOption]>>> = vec![None; self.templates.len()];
+        let options = &self.input.options;
+        let mut listed: Vec<Bits> =
+            self.templates.iter().map(|template| Bits::empty(template.slots.len())).collect();
+        let mut all_kept = Vec::with_capacity(self.claims.len());
         for claim in &self.claims {
             let state = self.states.get(claim.state);
-            let template = &self.templates[state.template];
-            let table = tables[state.template].get_or_insert_with(|| table(template));
-            let planned = planned(claim, state, template, &self.pods, &self.input.options, table, reservation);
+            let kept = kept(claim, state, &self.templates[state.template], options);
+            kept.iter().for_each(|slot| listed[state.template].insert(*slot));
+            all_kept.push(kept);
+        }
+        let tables: Vec<Table> = self
+            .templates
+            .iter()
+            .zip(&listed)
+            .map(|(template, listed)| Table::new(template, listed))
+            .collect();
+        let mut node_claims = Vec::with_capacity(self.claims.len());
+        for (claim, kept) in self.claims.iter().zip(all_kept) {
+            let state = self.states.get(claim.state);
+            let (template, table) = (&self.templates[state.template], &tables[state.template]);
+            let planned = planned((claim, state, template), kept, &self.pods, options, table, reservation);
             self.warnings.note_relaxed(&planned, template.pool);
             node_claims.push(planned);
         }

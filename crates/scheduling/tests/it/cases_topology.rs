@@ -14,7 +14,10 @@ fn zones(cpu: &str) -> Vec<Md> {
 
 fn port(pod: PodOf, number: u16) -> PodOf {
     let requests = pod.0["spec"]["containers"][0]["resources"].clone();
-    pod.spec("containers", json!([{"name": "c", "resources": requests, "ports": [{"containerPort": 80, "hostPort": number}]}]))
+    pod.spec(
+        "containers",
+        json!([{"name": "c", "resources": requests, "ports": [{"containerPort": 80, "hostPort": number}]}]),
+    )
 }
 
 /// kubernetes-sigs/karpenter#2785
@@ -46,7 +49,8 @@ fn a_type_without_a_zone_adds_no_domain_and_takes_no_pod_that_is_spread() {
     for zone in 1..4 {
         let mut full = node(&format!("n{zone}"), "cpu=1");
         full.labels.insert(ZONE.to_owned(), format!("z{zone}"));
-        base = base.node(full).bound(&format!("n{zone}"), pod(&format!("b{zone}"), "cpu=1").label("app", "web"));
+        base =
+            base.node(full).bound(&format!("n{zone}"), pod(&format!("b{zone}"), "cpu=1").label("app", "web"));
     }
     let web = pod("web", "cpu=3 memory=1Gi").label("app", "web").spreads(ZONE, 1, "web", Value::Null);
     let answer = base.pods(5, &web).solve();
@@ -75,14 +79,23 @@ fn a_label_with_an_empty_value_is_a_domain() {
 fn values_that_only_another_pool_offers_are_no_domains_for_a_pod_that_can_not_go_there() {
     let m1 = [md("m1", "cpu=4 memory=16Gi")];
     let mut full = node("n", "cpu=3");
-    full.labels.extend([("capacity-spread".to_owned(), "1".to_owned()), ("workload".to_owned(), "app".to_owned())]);
-    let x = pod("x", "cpu=3")
-        .label("app", "x")
-        .selects("workload", "app")
-        .tolerates("workload=app")
-        .spreads("capacity-spread", 1, "x", Value::Null);
+    full.labels
+        .extend([("capacity-spread".to_owned(), "1".to_owned()), ("workload".to_owned(), "app".to_owned())]);
+    let x = pod("x", "cpu=3").label("app", "x").selects("workload", "app").tolerates("workload=app").spreads(
+        "capacity-spread",
+        1,
+        "x",
+        Value::Null,
+    );
     let answer = world()
-        .pool(pool("a").label("workload", "app").taint("workload=app:NoSchedule").requires("capacity-spread", "In", &["1"]), &m1)
+        .pool(
+            pool("a").label("workload", "app").taint("workload=app:NoSchedule").requires(
+                "capacity-spread",
+                "In",
+                &["1"],
+            ),
+            &m1,
+        )
         .pool(pool("b").requires("capacity-spread", "In", &["2", "3"]), &m1)
         .node(full)
         .bound("n", pod("old", "cpu=3").label("app", "x"))
@@ -128,7 +141,8 @@ fn a_limit_of_nodes_holds_within_one_pass() {
     for index in 0..2 {
         let mut own = node(&format!("n{index}"), "cpu=4");
         own.node_pool = Some("p".to_owned());
-        base = base.node(own).bound(&format!("n{index}"), pod(&format!("b{index}"), "cpu=1").label("app", "w"));
+        base =
+            base.node(own).bound(&format!("n{index}"), pod(&format!("b{index}"), "cpu=1").label("app", "w"));
     }
     let answer = base.pods(3, &pod("w", "cpu=1").label("app", "w").repels("w")).solve();
     assert_eq!((answer.types(), answer.pending().len()), (vec!["m"], 2));
@@ -151,7 +165,8 @@ fn pods_spread_over_zones_share_nodes_and_pods_spread_over_hosts_do_not() {
 #[test]
 fn a_pod_whose_volume_is_missing_stays_alone_and_a_bound_volume_says_where_its_pod_goes() {
     let mounts = |name: &str, claim: &str| {
-        pod(name, "cpu=1").spec("volumes", json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]))
+        pod(name, "cpu=1")
+            .spec("volumes", json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]))
     };
     let mut base = world()
         .pool(pool("p"), &zones("cpu=4"))

@@ -38,7 +38,10 @@ fn what_another_pod_repels_keeps_away_from_it_whether_that_one_runs_or_is_only_p
     let web = || pod("w", "cpu=1").label("app", "web");
     assert_eq!(base().bound("n", guard()).pod(web()).solve().claims(), ["p/m: w"]);
     let planned = base().pod(guard()).pod(web()).solve();
-    assert_eq!((planned.placements(), planned.claims()), (vec!["n: guard".to_owned()], vec!["p/m: w".to_owned()]));
+    assert_eq!(
+        (planned.placements(), planned.claims()),
+        (vec!["n: guard".to_owned()], vec!["p/m: w".to_owned()])
+    );
     // Another label, or another namespace, isn't selected.
     assert_eq!(
         base().bound("n", guard()).pod(pod("w", "cpu=1").label("app", "api")).solve().placements(),

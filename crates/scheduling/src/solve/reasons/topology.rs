@@ -26,8 +26,10 @@ pub(super) fn stopped(world: &World<'_>, errand: Errand, state: StateId) -> Stop
             }
             bare &= !ruling.constraint.needs_label();
             if left.is_empty() && !bare {
-                let known: Vec<(&str, u32)> =
-                    before.iter().map(|domain| (world.domains.value(key, *domain), group.count(*domain))).collect();
+                let known: Vec<(&str, u32)> = before
+                    .iter()
+                    .map(|domain| (world.domains.value(key, *domain), group.count(*domain)))
+                    .collect();
                 return words(world.domains.name(key), ruling, group, &known);
             }
         }
@@ -61,25 +63,37 @@ fn words(key: &str, ruling: &Ruling, group: &Group, known: &[(&str, u32)]) -> St
             let short = u32::try_from(domains).is_ok_and(|domains| domains < min_domains);
             let message = format!(
                 "spread over {key}: maxSkew {most} leaves no domain (pods by domain: {listed}; fewest in a domain: {least}{})",
-                if short { format!(", as there are {domains} domains and minDomains is {min_domains}") } else { String::new() }
+                if short {
+                    format!(", as there are {domains} domains and minDomains is {min_domains}")
+                } else {
+                    String::new()
+                }
             );
             let stopped = Stopped::new(RANK, ReasonCode::Topology, message);
             let lowest = known.iter().map(|(_, count)| count.saturating_add(u32::from(itself))).min();
             match lowest {
-                Some(lowest) => stopped.helped_by(format!("raise maxSkew to {}", lowest.saturating_sub(least))),
+                Some(lowest) => {
+                    stopped.helped_by(format!("raise maxSkew to {}", lowest.saturating_sub(least)))
+                }
                 None => stopped.helped_by(format!("declare the label {key} on machines")),
             }
         }
         Rule::Near { .. } => {
-            let message = format!("pod affinity over {key}: no matching pod is where a new machine could be (domains: {listed})");
+            let message = format!(
+                "pod affinity over {key}: no matching pod is where a new machine could be (domains: {listed})"
+            );
             Stopped::new(RANK, ReasonCode::Affinity, message)
         }
         Rule::Away if ruling.repulsion => {
-            let message = format!("anti-affinity of other pods over {key} keeps it away everywhere (pods by domain: {listed})");
+            let message = format!(
+                "anti-affinity of other pods over {key} keeps it away everywhere (pods by domain: {listed})"
+            );
             Stopped::new(RANK, ReasonCode::Affinity, message)
         }
         Rule::Away => {
-            let message = format!("pod anti-affinity over {key}: every domain has matching pods (pods by domain: {listed})");
+            let message = format!(
+                "pod anti-affinity over {key}: every domain has matching pods (pods by domain: {listed})"
+            );
             Stopped::new(RANK, ReasonCode::Affinity, message)
         }
     }

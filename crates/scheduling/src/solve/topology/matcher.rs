@@ -78,7 +78,8 @@ impl Matcher {
 
     /// A label that every matched pod has, if the selectors name one.
     fn hint(&self) -> Option<(&str, &[String])> {
-        let expressions = self.0.iter().filter_map(|one| one.selector.as_ref()).flat_map(|one| &one.expressions);
+        let expressions =
+            self.0.iter().filter_map(|one| one.selector.as_ref()).flat_map(|one| &one.expressions);
         let mut named = expressions.filter(|expression| expression.operator == SelectorOperator::In);
         named.next().map(|expression| (expression.key.as_str(), expression.values.as_slice()))
     }
