@@ -106,7 +106,10 @@ impl World<'_> {
         let of_domain = |domain: &usize| self.domains.slots(template, key, *domain);
         let mut domains: Vec<usize> =
             state.domains[key].iter().filter(|domain| of_domain(domain).intersects(&own.slots)).collect();
-        domains.sort_by(|a, b| self.better_domain((template, key), &slots, *a, *b));
+        domains.sort_by_key(|domain| {
+            let first = of_domain(domain).first_common(&slots);
+            (first.is_none(), first)
+        });
         let mut ways: Vec<Option<usize>> = domains.into_iter().map(Some).collect();
         let first =
             ways.first().copied().flatten().and_then(|domain| of_domain(&domain).first_common(&slots));

@@ -131,13 +131,7 @@ impl World<'_> {
 
     /// Of two domains the one in which one of the slots is launched cheaper; of equals the one with fewer claims, so that domains fill
     /// evenly and pods that are bound to one find claims there.
-    pub(super) fn better_domain(
-        &self,
-        (template, key): (usize, usize),
-        slots: &Bits,
-        a: usize,
-        b: usize,
-    ) -> Ordering {
+    fn better_domain(&self, (template, key): (usize, usize), slots: &Bits, a: usize, b: usize) -> Ordering {
         let price = |domain| {
             let first = self.domains.slots(template, key, domain).first_common(slots);
             first.map(|slot| self.templates[template].offering(slot).price)
