@@ -5,6 +5,7 @@
 use super::bits::Bits;
 use super::template::Template;
 use karpenter_capi_model::node::Node;
+use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,7 @@ impl Domains {
     pub(super) fn new(names: BTreeSet<&str>, templates: &[Template<'_>], nodes: &[&Node]) -> Self {
         let (mut keys, mut slots) = (Vec::new(), vec![Vec::new(); templates.len()]);
         for name in names {
-            let of_slots: Vec<Vec<Vec<&str>>> = templates
+            let of_slots: Vec<Vec<Values<'_>>> = templates
                 .iter()
                 .map(|template| {
                     (0..template.slots.len()).map(|slot| values_of(template, slot, name)).collect()
@@ -33,7 +34,7 @@ impl Domains {
                 .collect();
             let on_nodes = nodes.iter().filter_map(|node| node.labels.get(name)).map(String::as_str);
             let values: BTreeSet<&str> =
-                on_nodes.chain(of_slots.iter().flatten().flatten().copied()).collect();
+                on_nodes.chain(of_slots.iter().flatten().flat_map(Values::named).copied()).collect();
             let values: Vec<&str> = values.into_iter().collect();
             for (template, of_slots) in slots.iter_mut().zip(&of_slots) {
                 template.push(slots_of(&values, of_slots));
@@ -93,29 +94,52 @@ impl Domains {
     }
 }
 
-/// For each of the values the slots that may have it.
-fn slots_of(values: &[&str], of_slots: &[Vec<&str>]) -> Vec<Bits> {
-    let mut slots = vec![Bits::empty(of_slots.len()); values.len()];
-    for (slot, own) in of_slots.iter().enumerate() {
-        for domain in own.iter().filter_map(|value| values.binary_search(value).ok()) {
-            slots[domain].insert(slot);
-        }
-    }
-    slots
+/// The values that a slot's machines may have of a label.
+enum Values<'a> {
+    These(Vec<&'a str>),
+    /// Any that this allows: the NodePool has the label written, and leaves open with which value.
+    Any(&'a Requirement),
 }
 
-/// The values that a slot's machines may have of a label: those that offering and type enumerate and the NodePool allows, or
-/// those that the NodePool enumerates where it has the label written.
-fn values_of<'a>(template: &Template<'a>, slot: usize, key: &str) -> Vec<&'a str> {
+impl<'a> Values<'a> {
+    fn named(&self) -> &[&'a str] {
+        match self {
+            Self::These(values) => values,
+            Self::Any(_) => &[],
+        }
+    }
+
+    fn may_be(&self, value: &str) -> bool {
+        match self {
+            Self::These(values) => values.contains(&value),
+            Self::Any(requirement) => requirement.has(value),
+        }
+    }
+}
+
+/// For each of the values the slots that may have it.
+fn slots_of(values: &[&str], of_slots: &[Values<'_>]) -> Vec<Bits> {
+    let slots = |value: &str| {
+        let own = of_slots.iter().enumerate().filter(|(_, own)| own.may_be(value));
+        Bits::of(of_slots.len(), own.map(|(slot, _)| slot))
+    };
+    values.iter().map(|value| slots(value)).collect()
+}
+
+/// What offering and type enumerate and the NodePool allows, or what the NodePool says where it has the label written.
+fn values_of<'a>(template: &Template<'a>, slot: usize, key: &str) -> Values<'a> {
     let of_type = template.candidate(slot).of_type.requirements.get(key);
     let offered = template.offering(slot).requirements.get(key);
     let pool = template.pool.requirements.get(key);
-    let all = [offered, of_type, pool];
-    let may_be = |value: &str| all.iter().flatten().all(|own| own.has(value));
     let written = of_type.is_none() && offered.is_none();
     if written && !template.keys.is_written_by(template.pool, key) {
-        return Vec::new();
+        return Values::These(Vec::new());
     }
-    let source = all.into_iter().flatten().find(|own| own.is_enumerated());
-    source.into_iter().flat_map(|own| own.values()).filter(|value| may_be(value)).collect()
+    let all = [offered, of_type, pool];
+    let may_be = |value: &str| all.iter().flatten().all(|own| own.has(value));
+    match (all.into_iter().flatten().find(|own| own.is_enumerated()), pool) {
+        (Some(source), _) => Values::These(source.values().filter(|value| may_be(value)).collect()),
+        (None, Some(pool)) if written => Values::Any(pool),
+        (None, _) => Values::These(Vec::new()),
+    }
 }
