@@ -6,6 +6,7 @@
 
 mod names;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod requirements;
 mod schema_check;
@@ -17,12 +18,14 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use self::schema_check::Definition;
+use crate::node_overlay::NodeOverlay;
 use crate::v1::{NodeClaim, NodePool};
 use crate::v1alpha1::ClusterAPINodeClass;
 use crate::{crd, defaults};
 
 static NODE_POOL: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_pool()));
 static NODE_CLAIM: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_claim()));
+static NODE_OVERLAY: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_overlay()));
 static NODE_CLASS: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::cluster_api_node_class()));
 
 /// One thing that is wrong with an object. Its text names field, value and remedy.
@@ -125,6 +128,22 @@ pub fn validate_node_class(class: &ClusterAPINodeClass) -> Vec<FieldError> {
     node_class::check_spec(class, &mut errors);
     NODE_CLASS.check(class, &mut errors);
     names::check_class_name(&class.name_any(), &mut errors);
+    errors.0
+}
+
+/// What the definition of NodeOverlay refuses in an overlay.
+pub fn refused_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    node_overlay::check_spec(overlay, &mut errors);
+    NODE_OVERLAY.check(overlay, &mut errors);
+    names::check_object_name(&overlay.name_any(), &mut errors);
+    errors.0
+}
+
+/// What is wrong with an overlay: what its definition refuses, and what upstream's `ValidationSucceeded` says.
+pub fn validate_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
+    let mut errors = Errors(refused_node_overlay(overlay));
+    node_overlay::check_at_run_time(overlay, &mut errors);
     errors.0
 }
 

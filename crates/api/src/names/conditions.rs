@@ -3,7 +3,7 @@
 /// Root condition of every kind of ours: `True` when all the others that count are.
 pub const READY: &str = "Ready";
 
-/// NodePool: its spec passed the checks that the schema can't express.
+/// NodePool and NodeOverlay: its spec passed the checks that the schema can't express.
 pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
 /// NodePool: the node class exists and is ready.
 pub const NODE_CLASS_READY: &str = "NodeClassReady";
@@ -57,6 +57,10 @@ pub const CAPI_HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 pub mod reasons {
     /// NodePool: a field is refused.
     pub const NODE_POOL_VALIDATION_FAILED: &str = "NodePoolValidationFailed";
+    /// NodeOverlay: a field is refused.
+    pub const RUNTIME_VALIDATION: &str = "RuntimeValidation";
+    /// NodeOverlay: another one of the same weight says something about the same thing.
+    pub const CONFLICT: &str = "Conflict";
     /// NodePool: the node class isn't there.
     pub const NODE_CLASS_NOT_FOUND: &str = "NodeClassNotFound";
     /// NodePool: the node class isn't ready.

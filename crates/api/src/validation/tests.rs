@@ -2,6 +2,7 @@
 
 mod cel;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 
 use serde_json::{Value, json};
