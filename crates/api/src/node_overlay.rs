@@ -12,7 +12,6 @@ use crate::v1::{NodeSelectorRequirementWithMinValues, Operator, ResourceList};
 pub const RESTRICTED_RESOURCES: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"];
 
 /// What is assumed of instance types, instead of what was read of them.
-#[expect(clippy::duplicated_attributes, reason = "printer columns share their settings' names")]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "karpenter.sh",

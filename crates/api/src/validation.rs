@@ -104,12 +104,7 @@ pub fn validate_node_claim(claim: &NodeClaim) -> Vec<FieldError> {
     let mut claim = claim.clone();
     defaults::node_claim(&mut claim);
     let mut errors = Errors::default();
-    requirements::check(
-        &claim.spec.requirements,
-        "spec.requirements",
-        requirements::On::NodeClaim,
-        &mut errors,
-    );
+    requirements::check(&claim.spec.requirements, "spec.requirements", requirements::On::Claim, &mut errors);
     node_pool::check_class_reference(&claim.spec.node_class_ref, "spec.nodeClassRef", &mut errors);
     node_pool::check_durations(
         "spec",

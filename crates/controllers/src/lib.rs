@@ -26,6 +26,7 @@ mod watch;
 mod workload;
 
 pub use error::{Class, Error};
+pub use karpenter_capi_model::feature_gates::{DEFAULT as DEFAULT_FEATURE_GATES, FeatureGates};
 pub use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy};
 pub use operator::Operator;
 
@@ -67,4 +68,6 @@ pub struct Settings {
     pub min_values_policy: MinValuesPolicy,
     /// Millicores that the process may use; how much is done at a time follows from it.
     pub cpu_requests_millicores: u32,
+    /// Optional features.
+    pub feature_gates: FeatureGates,
 }

@@ -14,10 +14,11 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 use karpenter_capi_access::{Place, Wording};
+use karpenter_capi_controllers::{DEFAULT_FEATURE_GATES, FeatureGates};
 
 use crate::election::Timing;
 
-pub(crate) use values::{FeatureGates, LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
+pub(crate) use values::{LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
 use values::{duration, object_name};
 
 /// How messages call what says where the workload cluster is.
@@ -182,7 +183,7 @@ pub(crate) struct BehaviourOptions {
     )]
     pub(crate) cpu_requests: i32,
     /// Optional features, Name=true or Name=false, separated by commas
-    #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = values::DEFAULT_GATES)]
+    #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = DEFAULT_FEATURE_GATES)]
     pub(crate) feature_gates: FeatureGates,
 }
 

@@ -272,6 +272,7 @@ fn settings(options: &Options) -> Settings {
             MinValues::BestEffort => MinValuesPolicy::BestEffort,
         },
         cpu_requests_millicores: options.cpu_requests_millicores(),
+        feature_gates: behaviour.feature_gates.clone(),
     }
 }
 

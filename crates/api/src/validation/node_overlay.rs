@@ -9,7 +9,7 @@ use crate::v1::{NodeSelectorRequirementWithMinValues, Operator};
 pub(super) fn check_spec(overlay: &NodeOverlay, errors: &mut Errors) {
     let spec = &overlay.spec;
     let all = spec.requirements_without_min_values();
-    requirements::check(&all, "spec.requirements", requirements::On::NodeOverlay, errors);
+    requirements::check(&all, "spec.requirements", requirements::On::Overlay, errors);
     check_not_in(&all, errors);
     if let (Some(_), Some(adjustment)) = (&spec.price, &spec.price_adjustment) {
         errors.add("spec.priceAdjustment", adjustment, schema::PRICE_PAIR_MESSAGE, "take one of them out");

@@ -9,9 +9,9 @@ use crate::v1::{NodeSelectorRequirementWithMinValues, Operator};
 /// What carries the requirements: a NodePool may not ask for a pool, the others may.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum On {
-    NodePool,
-    NodeClaim,
-    NodeOverlay,
+    Pool,
+    Claim,
+    Overlay,
 }
 
 /// The CEL rules on a list of requirements.
@@ -45,7 +45,7 @@ pub(super) fn check_key(key: &str, path: &str, on: On, errors: &mut Errors) {
             format!("use {} or a key of a domain of your own", labels::CAPACITY_TYPE),
         );
     }
-    if on == On::NodePool && key == labels::NODEPOOL {
+    if on == On::Pool && key == labels::NODEPOOL {
         errors.add(path, key, schema::NODEPOOL_KEY_MESSAGE, "leave it out; the NodePool's name is put there");
     }
     if labels::RESTRICTED.contains(&key) {
@@ -89,7 +89,7 @@ fn check_values(requirement: &NodeSelectorRequirementWithMinValues, path: &str, 
                 errors.add(
                     format!("{path}.values"),
                     shown(),
-                    if on == On::NodeOverlay { schema::OVERLAY_BOUND_MESSAGE } else { schema::BOUND_MESSAGE },
+                    if on == On::Overlay { schema::OVERLAY_BOUND_MESSAGE } else { schema::BOUND_MESSAGE },
                     "write one whole number from 0 on, in quotes",
                 );
             }
