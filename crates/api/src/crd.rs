@@ -19,6 +19,11 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![cluster_api_node_class(), node_claim(), node_overlay(), node_pool()]
 }
 
+/// Whether only an optional feature needs the definition: a cluster may be without it.
+pub fn is_optional(definition: &CustomResourceDefinition) -> bool {
+    definition.spec.names.kind == "NodeOverlay"
+}
+
 /// The definition of NodePool.
 pub fn node_pool() -> CustomResourceDefinition {
     finished(NodePool::crd(), |root| {

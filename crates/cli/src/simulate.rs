@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use karpenter_capi_cluster::input::Scope;
+use karpenter_capi_model::feature_gates::{self, FeatureGates};
 use karpenter_capi_scheduling::input::{MinValuesPolicy, Options, PreferencePolicy, ReservedOfferingMode};
 use std::path::PathBuf;
 
@@ -53,6 +54,9 @@ pub(crate) struct Args {
     /// What happens when minValues can't be met.
     #[arg(long, value_enum, ignore_case = true, default_value = "Strict")]
     min_values_policy: MinValues,
+    /// Optional features, Name=true or Name=false, separated by commas; as the operator's flag.
+    #[arg(long, value_name = "GATES", default_value = feature_gates::DEFAULT)]
+    feature_gates: FeatureGates,
     /// Check the plan by independent code, and fail if it isn't right.
     #[arg(long)]
     audit: bool,
@@ -90,6 +94,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
         passes: args.passes,
         scope,
         options: options(args),
+        gates: args.feature_gates.clone(),
         audit: args.audit,
     };
     let simulation = passes::simulate(loaded, &request)?;

@@ -3,6 +3,7 @@
 mod daemons;
 mod deployments;
 mod nodes;
+mod overlays;
 mod pods;
 mod pools;
 mod volumes;
@@ -10,13 +11,15 @@ mod volumes;
 use crate::snapshot::Snapshot;
 use jiff::Timestamp;
 use karpenter_capi_api::names::labels;
-use karpenter_capi_catalog::{CatalogEntry, Facts};
+use karpenter_capi_catalog::{CatalogEntry, Facts, Overlaid};
+use karpenter_capi_model::feature_gates::FeatureGates;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::input::{Input, Options};
 use karpenter_capi_scheduling::plan::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use deployments::{Owned, Scope, offer, offer_of};
+pub use overlays::overlaid;
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub struct InputOptions {
     pub scope: Scope,
     /// Policies of scheduling.
     pub scheduling: Options,
+    /// Optional features.
+    pub gates: FeatureGates,
     /// What is known of MachineDeployments besides their objects.
     pub facts: BTreeMap<NamespacedName, Facts>,
     /// NodeClaims that earlier passes made for pods, by the pod's UID.
@@ -55,6 +60,8 @@ pub struct ProvisioningInput {
     pub catalog: BTreeMap<NamespacedName, CatalogEntry>,
     /// Claims by assigned MachineDeployment that change its replicas: see [`Books`].
     pub books: BTreeMap<NamespacedName, Books>,
+    /// What NodePools choose from, with what NodeOverlays say of it.
+    pub overlaid: Overlaid,
     /// What a person should know; sorted.
     pub warnings: Vec<Warning>,
 }
@@ -84,9 +91,18 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
     let mut warnings = Warnings::default();
     let books = deployments::books(snapshot);
     let deployments = deployments::read(snapshot, options, &books);
-    let nodes = nodes::read(snapshot, options, &deployments, &mut warnings);
+    let classes = pools::classes(snapshot, options, &deployments);
+    let overlaid = overlays::of(snapshot, options, &deployments, &classes);
+    overlays::tell(&overlaid, &mut warnings);
+    let nodes = nodes::read(snapshot, options, &deployments, &overlaid, &mut warnings);
     let pods = pods::read(snapshot, options, &nodes.views, &mut warnings);
-    let pools = pools::read(snapshot, options, &deployments, &nodes.usage, &mut warnings);
+    let picture = pools::Picture {
+        classes: &classes,
+        deployments: &deployments,
+        overlaid: &overlaid,
+        usage: &nodes.usage,
+    };
+    let pools = pools::read(snapshot, options, picture, &mut warnings);
     let catalog: BTreeMap<_, _> = deployments
         .into_iter()
         .filter(|(name, _)| pools.taken.contains(name))
@@ -115,7 +131,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         well_known_labels,
         nominations: options.nominations.clone(),
     };
-    ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
+    ProvisioningInput { input, catalog, books, overlaid, warnings: warnings.sorted() }
 }
 
 /// Collects what a person should know.

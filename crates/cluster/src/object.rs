@@ -93,6 +93,7 @@ keyed!(
     k8s_openapi::api::core::v1::Service,
     karpenter_capi_api::v1::NodePool,
     karpenter_capi_api::v1::NodeClaim,
+    karpenter_capi_api::node_overlay::NodeOverlay,
     karpenter_capi_api::v1alpha1::ClusterAPINodeClass,
     karpenter_capi_api::capi::Cluster,
     karpenter_capi_api::capi::MachineDeployment,
@@ -125,6 +126,7 @@ macro_rules! each_kind {
             Service(k8s_openapi::api::core::v1::Service), services;
             NodePool(karpenter_capi_api::v1::NodePool), node_pools;
             NodeClaim(karpenter_capi_api::v1::NodeClaim), node_claims;
+            NodeOverlay(karpenter_capi_api::node_overlay::NodeOverlay), node_overlays;
             ClusterAPINodeClass(karpenter_capi_api::v1alpha1::ClusterAPINodeClass), node_classes;
             Cluster(karpenter_capi_api::capi::Cluster), clusters;
             MachineDeployment(karpenter_capi_api::capi::MachineDeployment), machine_deployments;

@@ -12,12 +12,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::node_overlay::NodeOverlay;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::object::{Kind, Object};
 use karpenter_capi_cluster::surface::node_pool_name;
 use karpenter_capi_lifecycle::ledger::{MachineView, assigned, bound};
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::name::NamespacedName;
 use kube::core::Resource;
 use kube::{Api, Client};
@@ -34,6 +36,8 @@ const LEDGER_DELAY: Duration = Duration::from_millis(100);
 pub(crate) struct Queues {
     pub(crate) node_classes: Queue<String>,
     pub(crate) node_pools: Queue<String>,
+    /// All overlays are judged together.
+    pub(crate) node_overlays: Queue<&'static str>,
     pub(crate) node_claims: Queue<String>,
     pub(crate) nodes: Queue<String>,
     pub(crate) machine_deployments: Queue<NamespacedName>,
@@ -90,6 +94,10 @@ impl Context {
         Api::all(self.workload.clone())
     }
 
+    pub(crate) fn node_overlays(&self) -> Api<NodeOverlay> {
+        Api::all(self.workload.clone())
+    }
+
     pub(crate) fn node_classes(&self) -> Api<ClusterAPINodeClass> {
         Api::all(self.workload.clone())
     }
@@ -133,11 +141,17 @@ impl Context {
             }
             Object::NodePool(pool) => {
                 self.queues.node_pools.add(name(pool.as_ref()));
+                self.overlays_changed();
                 self.trigger.anything();
             }
             Object::ClusterAPINodeClass(class) => {
                 self.queues.node_classes.add(name(class.as_ref()));
                 self.pools_of_class_changed(&name(class.as_ref()));
+                self.overlays_changed();
+                self.trigger.anything();
+            }
+            Object::NodeOverlay(_) => {
+                self.overlays_changed();
                 self.trigger.anything();
             }
             Object::MachineDeployment(deployment) => {
@@ -221,6 +235,7 @@ impl Context {
             };
             self.queues.templates.add(kind);
         }
+        self.overlays_changed();
         self.node_classes_changed();
     }
 
@@ -252,6 +267,13 @@ impl Context {
         pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
     }
 
+    /// Which overlays contradict each other depends on what all pools choose from.
+    fn overlays_changed(&self) {
+        if self.settings.feature_gates.is_on(Gate::NodeOverlay) {
+            self.queues.node_overlays.add_after(crate::node_overlay::ALL, SUMMARY_DELAY);
+        }
+    }
+
     fn node_classes_changed(&self) {
         for class in self.index.snapshot().node_classes.values() {
             self.queues.node_classes.add_after(name(class.as_ref()), SUMMARY_DELAY);
@@ -279,6 +301,7 @@ impl Context {
                 self.node_classes_changed();
                 snapshot.node_pools.values().for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
             }
+            Kind::NodeOverlay => self.overlays_changed(),
             _ => {}
         }
         self.trigger.anything();

@@ -15,6 +15,7 @@ pub mod metrics;
 mod node;
 mod node_claim;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod operator;
 mod optional;

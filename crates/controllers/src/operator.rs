@@ -14,9 +14,11 @@ use karpenter_capi_api::capi::{
 };
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::labels;
+use karpenter_capi_api::node_overlay::NodeOverlay;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::object::{Kind, Object};
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::name::NamespacedName;
 use kube::Api;
 use kube::core::Resource;
@@ -53,6 +55,7 @@ const NEEDED: &[Kind] = &[
     Kind::Machine,
     Kind::MachineDrainRule,
     Kind::HyperShiftNodePool,
+    Kind::NodeOverlay,
 ];
 
 /// The operator of one workload cluster.
@@ -65,6 +68,7 @@ pub struct Operator {
 struct Work {
     node_classes: (Queue<String>, Requests<String>),
     node_pools: (Queue<String>, Requests<String>),
+    node_overlays: (Queue<&'static str>, Requests<&'static str>),
     node_claims: (Queue<String>, Requests<String>),
     nodes: (Queue<String>, Requests<String>),
     machine_deployments: (Queue<NamespacedName>, Requests<NamespacedName>),
@@ -77,6 +81,7 @@ impl Operator {
         let work = Work {
             node_classes: Queue::new(),
             node_pools: Queue::new(),
+            node_overlays: Queue::new(),
             node_claims: Queue::new(),
             nodes: Queue::new(),
             machine_deployments: Queue::new(),
@@ -85,6 +90,7 @@ impl Operator {
         let queues = Queues {
             node_classes: work.node_classes.0.clone(),
             node_pools: work.node_pools.0.clone(),
+            node_overlays: work.node_overlays.0.clone(),
             node_claims: work.node_claims.0.clone(),
             nodes: work.nodes.0.clone(),
             machine_deployments: work.machine_deployments.0.clone(),
@@ -189,12 +195,30 @@ impl Operator {
         self.feed_capi::<MachineSet>(tasks, Kind::MachineSet, of_cluster.clone());
         self.feed_capi::<Machine>(tasks, Kind::Machine, of_cluster);
         let rules = Place {
+            client: self.context.management.clone(),
             api_version: scope.version.api_version(),
             plural: "machinedrainrules",
             kind: Kind::MachineDrainRule,
         };
         self.watch_optional::<MachineDrainRule>(tasks, rules, self.context.capi());
         self.watch_hypershift(tasks);
+        self.watch_gated(tasks);
+    }
+
+    /// Kinds of optional features; one that is off has no objects.
+    fn watch_gated(&self, tasks: &mut Tasks) {
+        let client = self.context.workload.clone();
+        if self.context.settings.feature_gates.is_on(Gate::NodeOverlay) {
+            let place = Place {
+                client: client.clone(),
+                api_version: "karpenter.sh/v1alpha1",
+                plural: "nodeoverlays",
+                kind: Kind::NodeOverlay,
+            };
+            self.watch_optional(tasks, place, Api::<NodeOverlay>::all(client));
+        } else {
+            self.context.index.retain(Kind::NodeOverlay, &BTreeSet::new());
+        }
     }
 
     /// HyperShift's NodePools, where we may look at them.
@@ -204,6 +228,7 @@ impl Operator {
             return;
         };
         let pools = Place {
+            client: self.context.management.clone(),
             api_version: hypershift::NodePool::API_VERSION,
             plural: "nodepools",
             kind: Kind::HyperShiftNodePool,
@@ -265,6 +290,14 @@ impl Operator {
                 work_of.node_pools,
                 10,
                 crate::node_pool::reconcile,
+                stop(),
+            )),
+            Box::pin(work(
+                "nodeoverlay.status",
+                context(),
+                work_of.node_overlays,
+                1,
+                crate::node_overlay::reconcile,
                 stop(),
             )),
             Box::pin(work(

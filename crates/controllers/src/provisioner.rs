@@ -126,7 +126,12 @@ async fn pass(
     Ok(!plan.pending.is_empty())
 }
 
-fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String, String>) -> InputOptions {
+/// What isn't in the picture, for a pass that begins now.
+pub(crate) fn input_options(
+    context: &Context,
+    now: Timestamp,
+    nominations: BTreeMap<String, String>,
+) -> InputOptions {
     InputOptions {
         now,
         origin: Origin::Cluster,
@@ -140,6 +145,7 @@ fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: MAX_INSTANCE_TYPES,
         },
+        gates: context.settings.feature_gates.clone(),
         facts: context.facts.all(),
         nominations,
         marked: BTreeSet::new(),
@@ -186,7 +192,7 @@ async fn create(
     let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
         return Ok(None);
     };
-    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else {
+    let Some(mut claim) = draft(planned, pool, provisioning) else {
         return Ok(None);
     };
     claim.metadata.generate_name = Some(format!("{}-", planned.node_pool));

@@ -12,6 +12,7 @@ pub mod invariants;
 pub mod ledger;
 pub mod node;
 pub mod node_class;
+pub mod node_overlay;
 pub mod node_pool;
 pub mod workload;
 

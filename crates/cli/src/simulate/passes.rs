@@ -13,6 +13,7 @@ use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_cluster::object::Object;
 use karpenter_capi_cluster::snapshot::Snapshot;
+use karpenter_capi_model::feature_gates::FeatureGates;
 use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::price::Price;
@@ -28,6 +29,7 @@ pub(super) struct Request {
     pub(super) passes: u32,
     pub(super) scope: Scope,
     pub(super) options: Options,
+    pub(super) gates: FeatureGates,
     /// Check each plan.
     pub(super) audit: bool,
 }
@@ -39,6 +41,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
         origin: Origin::Files,
         scope: request.scope.clone(),
         scheduling: request.options.clone(),
+        gates: request.gates.clone(),
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
@@ -46,6 +49,9 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
     let index: Index = loaded.objects.into_iter().collect();
     let mut run = Run::default();
     run.warnings.extend(loaded.warnings.into_iter().map(|(object, message)| Warning { object, message }));
+    let without_effect = request.gates.without_effect().into_iter();
+    run.warnings
+        .extend(without_effect.map(|message| Warning { object: "--feature-gates".to_owned(), message }));
     for pass in 1..=request.passes {
         let snapshot = index.snapshot();
         let made = provisioning_input(&snapshot, &options);
@@ -161,7 +167,7 @@ impl Run {
             let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
                 continue;
             };
-            let Some(mut object) = draft(planned, pool, &made.catalog) else {
+            let Some(mut object) = draft(planned, pool, made) else {
                 continue;
             };
             let name = self.name(&planned.node_pool, snapshot);

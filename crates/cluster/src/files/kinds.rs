@@ -6,7 +6,7 @@ use karpenter_capi_api::capi::{CapiVersion, InfrastructureTemplate};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{self, labels};
 use karpenter_capi_api::validation::{self, FieldError};
-use karpenter_capi_api::{defaults, v1, v1alpha1};
+use karpenter_capi_api::{defaults, node_overlay, v1, v1alpha1};
 use karpenter_capi_model::name::NamespacedName;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,12 +26,13 @@ const QUANTITY_MAPS: [&str; 10] = [
     "requests",
 ];
 /// Kinds without a namespace.
-const CLUSTER_SCOPED: [&str; 10] = [
+const CLUSTER_SCOPED: [&str; 11] = [
     "CSINode",
     "ClusterAPINodeClass",
     "Namespace",
     "Node",
     "NodeClaim",
+    "NodeOverlay",
     "NodePool",
     "PersistentVolume",
     "PriorityClass",
@@ -136,7 +137,9 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         | ("scheduling.k8s.io", "PriorityClass")
         | ("node.k8s.io", "RuntimeClass")
         | (names::KARPENTER_GROUP, "NodePool" | "NodeClaim") => Some(&["v1"]),
-        (names::GROUP, names::NODE_CLASS_KIND) => Some(&["v1alpha1"]),
+        (names::KARPENTER_GROUP, "NodeOverlay") | (names::GROUP, names::NODE_CLASS_KIND) => {
+            Some(&["v1alpha1"])
+        }
         (names::HYPERSHIFT_GROUP, "NodePool") => Some(hypershift::NodePool::VERSIONS),
         (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(CAPI),
         _ => None,
@@ -220,6 +223,11 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
             defaults::node_claim(&mut claim);
             checked(&validation::validate_node_claim(&claim))?;
             claim.into()
+        }
+        (_, "NodeOverlay") => {
+            let overlay = typed::<node_overlay::NodeOverlay>(value)?;
+            checked(&validation::refused_node_overlay(&overlay))?;
+            overlay.into()
         }
         (_, names::NODE_CLASS_KIND) => {
             let class = typed::<v1alpha1::ClusterAPINodeClass>(value)?;

@@ -9,7 +9,7 @@ use karpenter_capi_api::names::{GROUP, conditions, labels};
 use karpenter_capi_api::v1;
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_api::validation;
-use karpenter_capi_catalog::{Selection, is_member};
+use karpenter_capi_catalog::{Overlaid, Selection, is_member};
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node_pool::{self, NodePool, NodePoolState};
@@ -29,24 +29,44 @@ pub(super) struct Pools {
 
 /// A node class and what it takes.
 #[derive(Debug, Default)]
-struct Class {
+pub(super) struct Class {
     not_ready: Option<String>,
-    takes: Vec<NamespacedName>,
+    pub(super) takes: Vec<NamespacedName>,
+}
+
+/// Node classes by name.
+pub(super) type Classes<'a> = BTreeMap<&'a str, Class>;
+
+/// What NodePools are read with.
+#[derive(Clone, Copy)]
+pub(super) struct Picture<'a> {
+    pub(super) classes: &'a Classes<'a>,
+    pub(super) deployments: &'a BTreeMap<NamespacedName, Deployment>,
+    pub(super) overlaid: &'a Overlaid,
+    pub(super) usage: &'a BTreeMap<String, Usage>,
+}
+
+/// Reads the node classes.
+pub(super) fn classes<'a>(
+    snapshot: &'a Snapshot,
+    options: &InputOptions,
+    deployments: &BTreeMap<NamespacedName, Deployment>,
+) -> Classes<'a> {
+    snapshot
+        .node_classes
+        .iter()
+        .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
+        .collect()
 }
 
 pub(super) fn read(
     snapshot: &Snapshot,
     options: &InputOptions,
-    deployments: &BTreeMap<NamespacedName, Deployment>,
-    usage: &BTreeMap<String, Usage>,
+    picture: Picture<'_>,
     warnings: &mut Warnings,
 ) -> Pools {
+    let Picture { classes, deployments, overlaid, usage } = picture;
     let mut found = Pools::default();
-    let classes: BTreeMap<&str, Class> = snapshot
-        .node_classes
-        .iter()
-        .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
-        .collect();
     found.taken.extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
     for (name, pool) in snapshot.node_pools.iter() {
         let object = format!("NodePool/{}", name.name);
@@ -71,11 +91,8 @@ pub(super) fn read(
             continue;
         }
         let class = classes.get(reference.name.as_str());
-        let types: Vec<Arc<InstanceType>> = class
-            .into_iter()
-            .flat_map(|class| &class.takes)
-            .filter_map(|name| Some(Arc::clone(&deployments.get(name)?.entry.instance_type)))
-            .collect();
+        let types =
+            overlaid.choices.get(&name.name).map(|choice| choice.instance_types.clone()).unwrap_or_default();
         let used = usage.get(&name.name).cloned().unwrap_or_default();
         let state = NodePoolState {
             not_ready: not_ready(pool, class, options.origin),

@@ -1,10 +1,12 @@
 mod nodes;
+mod overlays;
 mod pods;
 mod pools;
 
 use super::*;
 use crate::files::{Source, load};
 use crate::index::Index;
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy, ReservedOfferingMode};
 use std::fmt::Write;
 
@@ -19,6 +21,7 @@ fn options(origin: Origin) -> InputOptions {
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: 600,
         },
+        gates: FeatureGates::NONE,
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),

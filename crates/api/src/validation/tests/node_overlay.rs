@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{cel, set};
+use super::cel;
 use crate::crd;
 use crate::node_overlay::NodeOverlay;
 use crate::validation::{FieldError, refused_node_overlay, validate_node_overlay};

@@ -1,0 +1,62 @@
+//! Optional features, which a feature gate switches on.
+
+use crate::common::{answer, chosen, deployment, pod, simulate, world};
+use serde_json::Value;
+
+const OVERLAYS: &str = "--feature-gates=NodeOverlay=true";
+
+fn warnings(answer: &Value) -> String {
+    let all = answer["warnings"].as_array().unwrap().iter();
+    all.map(|warning| format!("{}: {}\n", warning["object"], warning["message"])).collect()
+}
+
+fn of_price(name: &str, price: &str) -> String {
+    deployment(name, &[("cpu", "4"), ("memory", "16Gi"), ("price", price)])
+}
+
+/// What upstream's documentation shows: a price in percent for a kind of machine, here the dear one.
+fn discounted() -> String {
+    world("", &[of_price("m1", "0.2"), of_price("m2", "0.3")])
+        + &pod("web", "", "cpu: 1")
+        + "---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: discount}
+spec:
+  weight: 10
+  requirements:
+  - {key: node.kubernetes.io/instance-type, operator: In, values: [m2]}
+  priceAdjustment: -50%
+"
+}
+
+#[test]
+fn an_overlay_changes_which_machine_deployment_is_chosen_and_what_it_costs() {
+    let (code, found) = answer(&discounted(), &[OVERLAYS]);
+    assert_eq!((code, chosen(&found)), (0, vec!["m2"]));
+    assert_eq!((&found["nodeClaims"][0]["price"], &found["cost"]["after"]), (&0.15.into(), &0.15.into()));
+}
+
+#[test]
+fn without_the_gate_an_overlay_is_told_and_changes_nothing() {
+    let (code, found) = answer(&discounted(), &[]);
+    assert_eq!((code, chosen(&found)), (0, vec!["m1"]));
+    assert!(warnings(&found).contains("NodeOverlay/discount"), "{}", warnings(&found));
+}
+
+#[test]
+fn gates_are_spelled_as_for_the_operator() {
+    let ran = simulate(&discounted(), &["--feature-gates=NodeOverlay=on"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("NodeOverlay must be true or false"), "{}", ran.stderr);
+    let (_, found) = answer(&discounted(), &["--feature-gates=Telepathy=true,NodeRepair=true"]);
+    let told = warnings(&found);
+    assert!(told.contains("Telepathy") && told.contains("NodeRepair"), "{told}");
+}
+
+#[test]
+fn an_overlay_that_the_api_server_would_refuse_is_an_error_with_its_line() {
+    let ran = simulate(&discounted().replace("-50%", "-150%"), &[OVERLAYS]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("NodeOverlay discount: spec.priceAdjustment: \"-150%\""), "{}", ran.stderr);
+}
