@@ -7,6 +7,7 @@
 pub mod assign;
 pub mod claim;
 pub mod drain;
+pub mod eviction_cost;
 pub mod hash;
 pub mod invariants;
 pub mod ledger;
@@ -14,6 +15,7 @@ pub mod node;
 pub mod node_class;
 pub mod node_overlay;
 pub mod node_pool;
+pub mod static_capacity;
 pub mod workload;
 
 mod conditions;

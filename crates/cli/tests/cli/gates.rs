@@ -7,7 +7,8 @@ const OVERLAYS: &str = "--feature-gates=NodeOverlay=true";
 
 fn warnings(answer: &Value) -> String {
     let all = answer["warnings"].as_array().unwrap().iter();
-    all.map(|warning| format!("{}: {}\n", warning["object"], warning["message"])).collect()
+    let lines: Vec<_> = all.map(|warning| format!("{}: {}", warning["object"], warning["message"])).collect();
+    lines.join("\n")
 }
 
 fn of_price(name: &str, price: &str) -> String {
