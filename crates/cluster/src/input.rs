@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use deployments::{Owned, Scope, offer, offer_of};
 pub use overlays::overlaid;
+pub use pools::StaticPool;
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub struct ProvisioningInput {
     pub books: BTreeMap<NamespacedName, Books>,
     /// What NodePools choose from, with what NodeOverlays say of it.
     pub overlaid: Overlaid,
+    /// NodePools with `replicas`, by name; none while the feature gate is off.
+    pub static_pools: Vec<StaticPool>,
     /// What a person should know; sorted.
     pub warnings: Vec<Warning>,
 }
@@ -131,7 +134,14 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         well_known_labels,
         nominations: options.nominations.clone(),
     };
-    ProvisioningInput { input, catalog, books, overlaid, warnings: warnings.sorted() }
+    ProvisioningInput {
+        input,
+        catalog,
+        books,
+        overlaid,
+        static_pools: pools.fixed,
+        warnings: warnings.sorted(),
+    }
 }
 
 /// Collects what a person should know.

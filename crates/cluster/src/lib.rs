@@ -4,6 +4,7 @@
 //! * [`snapshot`]: an immutable picture of the index, cheap to take.
 //! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
 //! * [`surface`]: where a MachineDeployment's number and ledger stand.
+//! * [`static_claims`]: the claims that NodePools with `replicas` lack.
 //! * [`claim`]: from a planned claim to the NodeClaim that is created.
 //! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
 //!
@@ -15,6 +16,7 @@ pub mod index;
 pub mod input;
 pub mod object;
 pub mod snapshot;
+pub mod static_claims;
 pub mod surface;
 
 mod store;

@@ -38,6 +38,7 @@ pub(crate) struct Queues {
     pub(crate) node_pools: Queue<String>,
     /// All overlays are judged together.
     pub(crate) node_overlays: Queue<&'static str>,
+    pub(crate) static_pools: Queue<String>,
     pub(crate) node_claims: Queue<String>,
     pub(crate) nodes: Queue<String>,
     pub(crate) machine_deployments: Queue<NamespacedName>,
@@ -141,6 +142,7 @@ impl Context {
             }
             Object::NodePool(pool) => {
                 self.queues.node_pools.add(name(pool.as_ref()));
+                self.static_pool_changed(pool);
                 self.overlays_changed();
                 self.trigger.anything();
             }
@@ -212,6 +214,13 @@ impl Context {
         self.queues.node_claims.add(name(claim));
         if let Some(pool) = pool_name(claim) {
             self.queues.node_pools.add_after(pool.to_owned(), SUMMARY_DELAY);
+            if let Some(pool) = self.index.snapshot().node_pool(pool) {
+                self.static_pool_changed(pool);
+                // One that goes is replaced.
+                if self.is_static(pool) && claim.metadata.deletion_timestamp.is_some() {
+                    self.trigger.anything();
+                }
+            }
         }
     }
 
@@ -265,6 +274,17 @@ impl Context {
         let pools =
             snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
         pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
+    }
+
+    /// A pool with `replicas` may have more claims than that.
+    fn static_pool_changed(&self, pool: &NodePool) {
+        if self.is_static(pool) {
+            self.queues.static_pools.add_after(name(pool), SUMMARY_DELAY);
+        }
+    }
+
+    fn is_static(&self, pool: &NodePool) -> bool {
+        pool.spec.replicas.is_some() && self.settings.feature_gates.is_on(Gate::StaticCapacity)
     }
 
     /// Which overlays contradict each other depends on what all pools choose from.

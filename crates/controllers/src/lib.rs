@@ -22,6 +22,7 @@ mod optional;
 mod patch;
 mod provisioner;
 mod queue;
+mod static_capacity;
 mod templates;
 mod watch;
 mod workload;

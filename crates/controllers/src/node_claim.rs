@@ -230,7 +230,15 @@ pub(crate) async fn delete(
     let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match context.node_claims().delete(name, &params).await {
-        Ok(_) => {}
+        // It counts as going at once, so that what is decided next doesn't rest on it. Without a finalizer it is gone, and no watch
+        // would take it out of the index again.
+        Ok(answer) => {
+            let is_held =
+                |claim: &NodeClaim| claim.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+            if let Some(claim) = answer.left().filter(is_held) {
+                context.index.assume(claim, Timestamp::now());
+            }
+        }
         Err(error) if is_not_found(&error) => return Ok(()),
         Err(error) => return Err(error).attempt(|| format!("delete NodeClaim {name}")),
     }

@@ -1,6 +1,7 @@
 //! Pending pods in, NodeClaims out: batch, take a picture, solve off the async threads, create what was planned.
 
 mod report;
+mod static_capacity;
 mod trigger;
 
 pub(crate) use trigger::Trigger;
@@ -58,6 +59,11 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             seen = context.trigger.batch(settings.0, settings.1) => seen,
         };
+        // First what static pools lack: pods may use it.
+        if let Err(error) = static_capacity::provision(&context).await {
+            tracing::error!(error = %chain(&error), "static provisioning failed");
+            context.trigger.anything_after(AGAIN);
+        }
         let again = match pass(&context, &seen, &mut memory).await {
             Ok(pending) => pending,
             Err(error) => {

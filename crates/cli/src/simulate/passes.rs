@@ -13,6 +13,7 @@ use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_cluster::object::Object;
 use karpenter_capi_cluster::snapshot::Snapshot;
+use karpenter_capi_cluster::static_claims;
 use karpenter_capi_model::feature_gates::FeatureGates;
 use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::name::NamespacedName;
@@ -53,10 +54,20 @@ pub(super) fn simulate(loaded: Loaded, request: &Request) -> anyhow::Result<Simu
     run.warnings
         .extend(without_effect.map(|message| Warning { object: "--feature-gates".to_owned(), message }));
     for pass in 1..=request.passes {
-        let snapshot = index.snapshot();
-        let made = provisioning_input(&snapshot, &options);
+        let mut snapshot = index.snapshot();
+        let mut made = provisioning_input(&snapshot, &options);
         if pass == 1 {
             run.begin(&made);
+        }
+        let fixed = static_claims::plan(&made);
+        run.warn(&fixed.warnings);
+        let claims = run.take_claims(pass, &snapshot, &made, &fixed.node_claims);
+        if !claims.is_empty() {
+            for (_, _, claim) in claims {
+                index.apply(claim);
+            }
+            snapshot = index.snapshot();
+            made = provisioning_input(&snapshot, &options);
         }
         let plan = solve(&made.input);
         if request.audit {
@@ -154,16 +165,32 @@ impl Run {
         made: &ProvisioningInput,
         plan: Plan,
     ) -> Vec<(String, Vec<NamespacedName>, Object)> {
-        let warnings = made.warnings.iter().chain(&plan.warnings);
-        self.warnings.extend(
-            warnings
-                .map(|warning| Warning { object: warning.object.clone(), message: warning.message.clone() }),
-        );
+        self.warn(&made.warnings);
+        self.warn(&plan.warnings);
         for placement in &plan.placements {
             self.place(placement);
         }
+        self.pending = plan.pending;
+        self.take_claims(pass, snapshot, made, &plan.node_claims)
+    }
+
+    fn warn(&mut self, warnings: &[plan::Warning]) {
+        let told = warnings.iter();
+        self.warnings.extend(
+            told.map(|warning| Warning { object: warning.object.clone(), message: warning.message.clone() }),
+        );
+    }
+
+    /// Names planned claims, and returns them with their pods.
+    fn take_claims(
+        &mut self,
+        pass: u32,
+        snapshot: &Snapshot,
+        made: &ProvisioningInput,
+        claims: &[PlannedNodeClaim],
+    ) -> Vec<(String, Vec<NamespacedName>, Object)> {
         let mut made_claims = Vec::new();
-        for planned in &plan.node_claims {
+        for planned in claims {
             let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
                 continue;
             };
@@ -175,7 +202,6 @@ impl Run {
             self.claim(pass, name.clone(), planned, &object);
             made_claims.push((name, planned.pods.clone(), Object::from(object)));
         }
-        self.pending = plan.pending;
         made_claims
     }
 

@@ -61,3 +61,29 @@ fn an_overlay_that_the_api_server_would_refuse_is_an_error_with_its_line() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("NodeOverlay discount: spec.priceAdjustment: \"-150%\""), "{}", ran.stderr);
 }
+
+fn fixed(replicas: u32, more: &str) -> String {
+    world(&format!("  replicas: {replicas}\n{more}"), &[of_price("m1", "0.2"), of_price("m2", "0.3")])
+}
+
+#[test]
+fn a_static_pool_gets_its_nodes_and_pods_use_them() {
+    let text = fixed(2, "") + &pod("web", "", "cpu: 1");
+    let (code, found) = answer(&text, &["--feature-gates=StaticCapacity=true", "--passes=3"]);
+    assert_eq!((code, chosen(&found)), (0, vec!["m1", "m1"]));
+    assert_eq!(found["placements"][0]["pods"][0], "default/web");
+    assert_eq!(
+        (&found["machineDeployments"][0]["desiredReplicas"], &found["cost"]["after"]),
+        (&2.into(), &0.4.into())
+    );
+    let (code, found) = answer(&text, &[]);
+    assert_eq!((code, chosen(&found).len()), (1, 0));
+    assert!(warnings(&found).contains("the feature gate StaticCapacity is off"), "{}", warnings(&found));
+}
+
+#[test]
+fn what_keeps_a_static_pool_from_its_nodes_is_told() {
+    let (_, found) = answer(&fixed(3, "  limits: {nodes: '1'}\n"), &["--feature-gates=StaticCapacity=true"]);
+    assert_eq!(chosen(&found), ["m1"]);
+    assert!(warnings(&found).contains("keeps 2 of 3 replicas"), "{}", warnings(&found));
+}

@@ -10,6 +10,8 @@ use karpenter_capi_api::v1;
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_api::validation;
 use karpenter_capi_catalog::{Overlaid, Selection, is_member};
+use karpenter_capi_lifecycle::static_capacity::{self, Count};
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node_pool::{self, NodePool, NodePoolState};
@@ -21,10 +23,23 @@ use std::sync::Arc;
 pub(super) struct Pools {
     /// Pools that follow the pods, by name.
     pub(super) dynamic: Vec<NodePool>,
+    /// Pools with `replicas`, by name.
+    pub(super) fixed: Vec<StaticPool>,
     /// By pool.
     pub(super) instance_types: BTreeMap<String, Vec<Arc<InstanceType>>>,
     /// MachineDeployments that some node class takes.
     pub(super) taken: BTreeSet<NamespacedName>,
+}
+
+/// A NodePool with `replicas`: its nodes don't depend on pods.
+#[derive(Clone, Debug)]
+pub struct StaticPool {
+    /// The pool.
+    pub pool: NodePool,
+    /// How many nodes it is to hold.
+    pub replicas: i64,
+    /// Its claims.
+    pub count: Count,
 }
 
 /// A node class and what it takes.
@@ -83,11 +98,11 @@ pub(super) fn read(
             warnings.add(object, "it is being deleted and makes no nodes");
             continue;
         }
-        if pool.spec.replicas.is_some() {
-            warnings.add(
-                object,
-                "it is static (spec.replicas): its nodes don't depend on pods, and it is left out here",
-            );
+        let replicas = pool.spec.replicas;
+        if replicas.is_some() && !options.gates.is_on(Gate::StaticCapacity) {
+            let message =
+                "it is static (spec.replicas), and the feature gate StaticCapacity is off: it makes no nodes";
+            warnings.add(object, message);
             continue;
         }
         let class = classes.get(reference.name.as_str());
@@ -102,6 +117,12 @@ pub(super) fn read(
         };
         let pool = node_pool::from_api(pool, state);
         warn_about(&pool, &types, &reference.name, deployments, warnings);
+        if let Some(replicas) = replicas {
+            let claims = snapshot.node_claims.values().map(Arc::as_ref);
+            let count = static_capacity::count(&name.name, claims);
+            found.fixed.push(StaticPool { pool, replicas, count });
+            continue;
+        }
         found.instance_types.insert(name.name.clone(), types);
         found.dynamic.push(pool);
     }

@@ -2,6 +2,7 @@ mod nodes;
 mod overlays;
 mod pods;
 mod pools;
+mod static_pools;
 
 use super::*;
 use crate::files::{Source, load};
