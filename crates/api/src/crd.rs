@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::json;
 
+use crate::capacity_buffer::CapacityBuffer;
 use crate::node_overlay::NodeOverlay;
 use crate::schema;
 use crate::v1::{NodeClaim, NodePool};
@@ -16,12 +17,12 @@ use crate::v1alpha1::ClusterAPINodeClass;
 
 /// All definitions, in the order in which they are listed in `crds/`.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![cluster_api_node_class(), node_claim(), node_overlay(), node_pool()]
+    vec![cluster_api_node_class(), node_claim(), node_overlay(), node_pool(), capacity_buffer()]
 }
 
 /// Whether only an optional feature needs the definition: a cluster may be without it.
 pub fn is_optional(definition: &CustomResourceDefinition) -> bool {
-    definition.spec.names.kind == "NodeOverlay"
+    matches!(definition.spec.names.kind.as_str(), "CapacityBuffer" | "NodeOverlay")
 }
 
 /// The definition of NodePool.
@@ -44,6 +45,11 @@ pub fn node_claim() -> CustomResourceDefinition {
 /// The definition of NodeOverlay.
 pub fn node_overlay() -> CustomResourceDefinition {
     finished(NodeOverlay::crd(), |_| {})
+}
+
+/// The definition of CapacityBuffer.
+pub fn capacity_buffer() -> CustomResourceDefinition {
+    finished(CapacityBuffer::crd(), |_| {})
 }
 
 /// The definition of `ClusterAPINodeClass`.
@@ -185,8 +191,8 @@ mod tests {
             }
         });
         assert_eq!(
-            found, 6,
-            "limits and resources of pools; requests, capacity and allocatable of claims; capacity of overlays"
+            found, 7,
+            "limits and resources of pools; requests, capacity and allocatable of claims; capacity of overlays; limits of buffers"
         );
     }
 

@@ -13,6 +13,8 @@ pub const KARPENTER_GROUP: &str = "karpenter.sh";
 pub const GROUP: &str = "karpenter.cluster.x-k8s.io";
 /// API group of Cluster API's core kinds.
 pub const CAPI_GROUP: &str = "cluster.x-k8s.io";
+/// API group of CapacityBuffer.
+pub const AUTOSCALING_GROUP: &str = "autoscaling.x-k8s.io";
 /// API group of HyperShift's NodePool.
 pub const HYPERSHIFT_GROUP: &str = "hypershift.openshift.io";
 
@@ -76,6 +78,8 @@ pub mod managers {
     pub const NODECLASS: &str = "karpenter-capi-nodeclass";
     /// Status of NodeOverlays.
     pub const NODEOVERLAY: &str = "karpenter-capi-nodeoverlay";
+    /// Status of CapacityBuffers.
+    pub const CAPACITYBUFFER: &str = "karpenter-capi-capacitybuffer";
     /// Draining and giving back.
     pub const TERMINATION: &str = "karpenter-capi-termination";
     /// `karpenter-capi doctor --release-hooks`, run by a person.

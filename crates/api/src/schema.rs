@@ -49,6 +49,9 @@ pub(crate) const OVERLAY_BOUND_MESSAGE: &str =
 pub(crate) const NOT_IN_MESSAGE: &str = "requirements with operator 'NotIn' must have a value defined";
 pub(crate) const PRICE_PAIR_MESSAGE: &str = "cannot set both 'price' and 'priceAdjustment'";
 pub(crate) const OVERLAY_CAPACITY_MESSAGE: &str = "invalid resource restricted";
+pub(crate) const BUFFER_SIZE_MESSAGE: &str = "If podTemplateRef is set, replicas or limits must also be set";
+pub(crate) const BUFFER_REFERENCE_MESSAGE: &str =
+    "You must define either PodTemplateRef or ScalableRef, but not both";
 pub(crate) const MIN_VALUES_MESSAGE: &str =
     "requirements with 'minValues' must have at least that many values specified in the 'values' field";
 pub(crate) const STATIC_LIMITS_MESSAGE: &str = "only 'limits.nodes' is supported on static NodePools";
@@ -139,6 +142,14 @@ pub(crate) fn overlay_requirement_rules() -> Value {
 /// The rule of a NodeOverlay's spec.
 pub(crate) fn overlay_rules() -> Value {
     json!([rule("!has(self.price) || !has(self.priceAdjustment)", PRICE_PAIR_MESSAGE)])
+}
+
+/// The rules of a CapacityBuffer's spec.
+pub(crate) fn buffer_rules() -> Value {
+    json!([
+        rule("!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)", BUFFER_SIZE_MESSAGE),
+        rule("!(has(self.podTemplateRef) && has(self.scalableRef))", BUFFER_REFERENCE_MESSAGE),
+    ])
 }
 
 /// The price of an overlay.

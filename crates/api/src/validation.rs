@@ -4,6 +4,7 @@
 //! The schema's own checks are made from the generated definitions, so that there is one source. The CEL rules are written
 //! out here, in the same words; a test evaluates the real rules against the same objects.
 
+mod capacity_buffer;
 mod names;
 mod node_class;
 mod node_overlay;
@@ -18,6 +19,7 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use self::schema_check::Definition;
+use crate::capacity_buffer::CapacityBuffer;
 use crate::node_overlay::NodeOverlay;
 use crate::v1::{NodeClaim, NodePool};
 use crate::v1alpha1::ClusterAPINodeClass;
@@ -26,6 +28,7 @@ use crate::{crd, defaults};
 static NODE_POOL: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_pool()));
 static NODE_CLAIM: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_claim()));
 static NODE_OVERLAY: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_overlay()));
+static CAPACITY_BUFFER: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::capacity_buffer()));
 static NODE_CLASS: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::cluster_api_node_class()));
 
 /// One thing that is wrong with an object. Its text names field, value and remedy.
@@ -139,6 +142,15 @@ pub fn refused_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
 pub fn validate_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
     let mut errors = Errors(refused_node_overlay(overlay));
     node_overlay::check_at_run_time(overlay, &mut errors);
+    errors.0
+}
+
+/// What the definition of CapacityBuffer refuses in a buffer.
+pub fn refused_capacity_buffer(buffer: &CapacityBuffer) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    capacity_buffer::check_spec(buffer, &mut errors);
+    CAPACITY_BUFFER.check(buffer, &mut errors);
+    names::check_object_name(&buffer.name_any(), &mut errors);
     errors.0
 }
 

@@ -34,6 +34,13 @@ pub const DISRUPTION_REASON: &str = "DisruptionReason";
 /// `ClusterAPINodeClass`: at least one MachineDeployment can be used.
 pub const MACHINE_DEPLOYMENTS_READY: &str = "MachineDeploymentsReady";
 
+/// CapacityBuffer: it is known what its pods are like and how many there are.
+pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
+/// CapacityBuffer: its room is there, or on its way.
+pub const PROVISIONING: &str = "Provisioning";
+/// CapacityBuffer: limits of NodePools keep room from being made.
+pub const LIMITED_BY_QUOTAS: &str = "LimitedByQuotas";
+
 /// Cluster API, Machine: deletion has been acknowledged, and how far it is.
 pub const CAPI_DELETING: &str = "Deleting";
 /// Cluster API: the controller has seen the pause.
