@@ -1,5 +1,6 @@
 //! From a picture to the input of `solve`. The operator and the simulator call the same function.
 
+mod buffers;
 mod daemons;
 mod deployments;
 mod nodes;
@@ -65,14 +66,21 @@ pub struct ProvisioningInput {
     pub overlaid: Overlaid,
     /// NodePools with `replicas`, by name; none while the feature gate is off.
     pub static_pools: Vec<StaticPool>,
+    /// Pods of the input that aren't there, but stand for CapacityBuffers; by pod.
+    pub buffer_pods: BTreeMap<NamespacedName, NamespacedName>,
     /// What a person should know; sorted.
     pub warnings: Vec<Warning>,
 }
 
 impl ProvisioningInput {
+    /// The buffer that a pod stands for; None for a pod that is there.
+    pub fn buffer_of(&self, pod: &NamespacedName) -> Option<&NamespacedName> {
+        self.buffer_pods.get(pod)
+    }
+
     /// UIDs of these pods, as far as they are in the input: what nominations are kept by.
     pub fn uids<'a>(&'a self, pods: &'a [NamespacedName]) -> impl Iterator<Item = &'a str> {
-        // The picture holds pods by name, and so the input is sorted by it.
+        // The input is sorted by name.
         pods.iter().filter_map(|name| {
             let index = self.input.pods.binary_search_by(|pod| pod.name.cmp(name)).ok()?;
             self.input.pods.get(index).map(|pod| pod.uid.as_str())
@@ -120,10 +128,14 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         labels::WELL_KNOWN.iter().map(|key| (*key).to_owned()).collect();
     well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
     let volumes = volumes::read(snapshot, &pods.wanting);
+    let buffers = buffers::read(snapshot, options, &mut warnings);
+    let wanting = pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model));
+    let mut wanting: Vec<_> = wanting.chain(buffers.pods).collect();
+    wanting.sort_by(|a, b| a.name.cmp(&b.name));
     let input = Input {
         now: options.now,
         options: options.scheduling.clone(),
-        pods: pods.wanting.iter().map(|record| std::sync::Arc::clone(&record.model)).collect(),
+        pods: wanting,
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,
@@ -140,6 +152,7 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         books,
         overlaid,
         static_pools: pools.fixed,
+        buffer_pods: buffers.of_pods,
         warnings: warnings.sorted(),
     }
 }

@@ -5,11 +5,13 @@
 //! * [`input`]: from a snapshot to the input of `solve`; the same function serves the operator and the simulator.
 //! * [`surface`]: where a MachineDeployment's number and ledger stand.
 //! * [`static_claims`]: the claims that NodePools with `replicas` lack.
+//! * [`buffers`]: what CapacityBuffers refer to, and where their pods found room.
 //! * [`claim`]: from a planned claim to the NodeClaim that is created.
 //! * [`files`]: YAML and JSON to objects, as the API server would have stored them.
 //!
 //! The crate decides nothing and is never asynchronous; it reads neither clock, nor network, nor disk.
 
+pub mod buffers;
 pub mod claim;
 pub mod files;
 pub mod index;

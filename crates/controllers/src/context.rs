@@ -1,5 +1,6 @@
 //! What every reconcile has at hand.
 
+use crate::capacity_buffer::BufferBook;
 use crate::events::Events;
 use crate::facts::FactBook;
 use crate::metrics::Metrics;
@@ -9,6 +10,7 @@ use crate::queue::Queue;
 use crate::watch::Change;
 use crate::{Clients, Scope, Settings};
 use k8s_openapi::api::core::v1::ObjectReference;
+use karpenter_capi_api::capacity_buffer::CapacityBuffer;
 use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::annotations;
@@ -39,6 +41,7 @@ pub(crate) struct Queues {
     /// All overlays are judged together.
     pub(crate) node_overlays: Queue<&'static str>,
     pub(crate) static_pools: Queue<String>,
+    pub(crate) capacity_buffers: Queue<NamespacedName>,
     pub(crate) node_claims: Queue<String>,
     pub(crate) nodes: Queue<String>,
     pub(crate) machine_deployments: Queue<NamespacedName>,
@@ -53,6 +56,7 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) index: Index,
     pub(crate) facts: FactBook,
+    pub(crate) buffers: BufferBook,
     pub(crate) evictions: Evictions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queues: Queues,
@@ -80,6 +84,7 @@ impl Context {
             settings,
             index: Index::new(),
             facts: FactBook::default(),
+            buffers: BufferBook::default(),
             evictions: Evictions::default(),
             metrics,
             queues,
@@ -93,6 +98,10 @@ impl Context {
 
     pub(crate) fn node_pools(&self) -> Api<NodePool> {
         Api::all(self.workload.clone())
+    }
+
+    pub(crate) fn capacity_buffers(&self, namespace: &str) -> Api<CapacityBuffer> {
+        Api::namespaced(self.workload.clone(), namespace)
     }
 
     pub(crate) fn node_overlays(&self) -> Api<NodeOverlay> {
@@ -152,6 +161,16 @@ impl Context {
                 self.overlays_changed();
                 self.trigger.anything();
             }
+            Object::CapacityBuffer(buffer) => {
+                self.queues.capacity_buffers.add(key(buffer.as_ref()));
+                self.trigger.anything();
+            }
+            Object::PodTemplate(_)
+            | Object::Deployment(_)
+            | Object::ReplicaSet(_)
+            | Object::StatefulSet(_) => {
+                self.buffers_changed(Some(&object.key().namespace));
+            }
             Object::NodeOverlay(_) => {
                 self.overlays_changed();
                 self.trigger.anything();
@@ -171,9 +190,6 @@ impl Context {
             Object::HyperShiftNodePool(pool) => self.hypershift_changed(&key(pool.as_ref())),
             Object::InfrastructureTemplate(_) => self.node_classes_changed(),
             Object::DaemonSet(_)
-            | Object::Deployment(_)
-            | Object::ReplicaSet(_)
-            | Object::StatefulSet(_)
             | Object::PersistentVolume(_)
             | Object::PersistentVolumeClaim(_)
             | Object::StorageClass(_)
@@ -276,6 +292,15 @@ impl Context {
         pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
     }
 
+    /// What buffers of that namespace, or of all, refer to may have changed.
+    fn buffers_changed(&self, namespace: Option<&str>) {
+        let snapshot = self.index.snapshot();
+        let names = snapshot.capacity_buffers.keys();
+        for name in names.filter(|name| namespace.is_none_or(|namespace| name.namespace == namespace)) {
+            self.queues.capacity_buffers.add_after(name.clone(), SUMMARY_DELAY);
+        }
+    }
+
     /// A pool with `replicas` may have more claims than that.
     fn static_pool_changed(&self, pool: &NodePool) {
         if self.is_static(pool) {
@@ -322,6 +347,11 @@ impl Context {
                 snapshot.node_pools.values().for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
             }
             Kind::NodeOverlay => self.overlays_changed(),
+            Kind::CapacityBuffer
+            | Kind::PodTemplate
+            | Kind::Deployment
+            | Kind::ReplicaSet
+            | Kind::StatefulSet => self.buffers_changed(None),
             _ => {}
         }
         self.trigger.anything();

@@ -5,6 +5,7 @@
 //!
 //! The crate reads no flags, sets up no process, and knows no cloud.
 
+mod capacity_buffer;
 mod catalog;
 mod context;
 mod error;

@@ -1,5 +1,7 @@
 //! Starts everything, in order, and ends it together.
 
+mod gated;
+
 use crate::context::{Context, Queues};
 use crate::machine_deployment::Memory;
 use crate::metrics::Metrics;
@@ -14,11 +16,9 @@ use karpenter_capi_api::capi::{
 };
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::labels;
-use karpenter_capi_api::node_overlay::NodeOverlay;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::object::{Kind, Object};
-use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::name::NamespacedName;
 use kube::Api;
 use kube::core::Resource;
@@ -56,6 +56,11 @@ const NEEDED: &[Kind] = &[
     Kind::MachineDrainRule,
     Kind::HyperShiftNodePool,
     Kind::NodeOverlay,
+    Kind::CapacityBuffer,
+    Kind::PodTemplate,
+    Kind::Deployment,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
 ];
 
 /// The operator of one workload cluster.
@@ -70,6 +75,7 @@ struct Work {
     node_pools: (Queue<String>, Requests<String>),
     node_overlays: (Queue<&'static str>, Requests<&'static str>),
     static_pools: (Queue<String>, Requests<String>),
+    capacity_buffers: (Queue<NamespacedName>, Requests<NamespacedName>),
     node_claims: (Queue<String>, Requests<String>),
     nodes: (Queue<String>, Requests<String>),
     machine_deployments: (Queue<NamespacedName>, Requests<NamespacedName>),
@@ -84,6 +90,7 @@ impl Operator {
             node_pools: Queue::new(),
             node_overlays: Queue::new(),
             static_pools: Queue::new(),
+            capacity_buffers: Queue::new(),
             node_claims: Queue::new(),
             nodes: Queue::new(),
             machine_deployments: Queue::new(),
@@ -94,6 +101,7 @@ impl Operator {
             node_pools: work.node_pools.0.clone(),
             node_overlays: work.node_overlays.0.clone(),
             static_pools: work.static_pools.0.clone(),
+            capacity_buffers: work.capacity_buffers.0.clone(),
             node_claims: work.node_claims.0.clone(),
             nodes: work.nodes.0.clone(),
             machine_deployments: work.machine_deployments.0.clone(),
@@ -208,22 +216,6 @@ impl Operator {
         self.watch_gated(tasks);
     }
 
-    /// Kinds of optional features; one that is off has no objects.
-    fn watch_gated(&self, tasks: &mut Tasks) {
-        let client = self.context.workload.clone();
-        if self.context.settings.feature_gates.is_on(Gate::NodeOverlay) {
-            let place = Place {
-                client: client.clone(),
-                api_version: "karpenter.sh/v1alpha1",
-                plural: "nodeoverlays",
-                kind: Kind::NodeOverlay,
-            };
-            self.watch_optional(tasks, place, Api::<NodeOverlay>::all(client));
-        } else {
-            self.context.index.retain(Kind::NodeOverlay, &BTreeSet::new());
-        }
-    }
-
     /// HyperShift's NodePools, where we may look at them.
     fn watch_hypershift(&self, tasks: &mut Tasks) {
         let Some(api) = self.context.hypershift_node_pools() else {
@@ -301,6 +293,14 @@ impl Operator {
                 work_of.node_overlays,
                 1,
                 crate::node_overlay::reconcile,
+                stop(),
+            )),
+            Box::pin(work(
+                "capacitybuffer",
+                context(),
+                work_of.capacity_buffers,
+                10,
+                crate::capacity_buffer::reconcile,
                 stop(),
             )),
             Box::pin(work(

@@ -11,6 +11,7 @@ use crate::error::{Attempt, Error, chain};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
+use karpenter_capi_cluster::buffers::held;
 use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_lifecycle::ledger::assigned;
@@ -111,6 +112,9 @@ async fn pass(
     let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
     memory.nominations.retain(|uid, _| wanting.contains(uid.as_str()));
     memory.decided.retain(|uid| wanting.contains(uid.as_str()));
+    for buffer in context.buffers.take(held(&provisioning, &plan)) {
+        context.queues.capacity_buffers.add(buffer);
+    }
     report::note_first_decisions(context, &provisioning, seen, &mut memory.decided);
     report::measure(context, &provisioning, &plan, started.elapsed());
     if provisioning.input.pods.is_empty() {
@@ -127,9 +131,13 @@ async fn pass(
     for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
         memory.nominate(&provisioning, &placement.pods, &placement.node);
     }
+    if !provisioning.buffer_pods.is_empty() {
+        // Real pods take a buffer's room without asking us.
+        context.trigger.anything_after(crate::capacity_buffer::AGAIN);
+    }
     create_all(context, &provisioning, &plan, memory).await?;
     report::tell(context, &provisioning, &plan).await;
-    Ok(!plan.pending.is_empty())
+    Ok(plan.pending.iter().any(|pending| provisioning.buffer_of(&pending.pod).is_none()))
 }
 
 /// What isn't in the picture, for a pass that begins now.

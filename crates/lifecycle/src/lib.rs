@@ -5,6 +5,7 @@
 //! that every interleaving of steps, crashes and other people's writes can be explored by tests.
 
 pub mod assign;
+pub mod capacity_buffer;
 pub mod claim;
 pub mod drain;
 pub mod eviction_cost;

@@ -12,8 +12,7 @@ mod affinity;
 mod from_api;
 pub mod requests;
 
-pub(crate) use from_api::apply_limit_ranges;
-pub use from_api::from_api;
+pub use from_api::{apply_limit_ranges, from_api};
 
 /// A pod with everything that scheduling may look at; built once from the API object.
 #[derive(Clone, Debug, PartialEq, Eq)]

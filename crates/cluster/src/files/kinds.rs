@@ -6,7 +6,7 @@ use karpenter_capi_api::capi::{CapiVersion, InfrastructureTemplate};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{self, labels};
 use karpenter_capi_api::validation::{self, FieldError};
-use karpenter_capi_api::{defaults, node_overlay, v1, v1alpha1};
+use karpenter_capi_api::{capacity_buffer, defaults, node_overlay, v1, v1alpha1};
 use karpenter_capi_model::name::NamespacedName;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -129,6 +129,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
             | "PersistentVolumeClaim"
             | "Namespace"
             | "LimitRange"
+            | "PodTemplate"
             | "Service",
         )
         | ("apps", "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet")
@@ -140,6 +141,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         (names::KARPENTER_GROUP, "NodeOverlay") | (names::GROUP, names::NODE_CLASS_KIND) => {
             Some(&["v1alpha1"])
         }
+        (names::AUTOSCALING_GROUP, "CapacityBuffer") => Some(&["v1beta1"]),
         (names::HYPERSHIFT_GROUP, "NodePool") => Some(hypershift::NodePool::VERSIONS),
         (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(CAPI),
         _ => None,
@@ -205,6 +207,7 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
         ("", "PersistentVolumeClaim") => typed::<core::v1::PersistentVolumeClaim>(value)?.into(),
         ("", "Namespace") => typed::<core::v1::Namespace>(value)?.into(),
         ("", "LimitRange") => typed::<core::v1::LimitRange>(value)?.into(),
+        ("", "PodTemplate") => typed::<core::v1::PodTemplate>(value)?.into(),
         ("", "Service") => typed::<core::v1::Service>(value)?.into(),
         ("apps", "DaemonSet") => typed::<apps::v1::DaemonSet>(value)?.into(),
         ("apps", "Deployment") => typed::<apps::v1::Deployment>(value)?.into(),
@@ -223,6 +226,12 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
             defaults::node_claim(&mut claim);
             checked(&validation::validate_node_claim(&claim))?;
             claim.into()
+        }
+        (_, "CapacityBuffer") => {
+            let mut buffer = typed::<capacity_buffer::CapacityBuffer>(value)?;
+            defaults::capacity_buffer(&mut buffer);
+            checked(&validation::refused_capacity_buffer(&buffer))?;
+            buffer.into()
         }
         (_, "NodeOverlay") => {
             let overlay = typed::<node_overlay::NodeOverlay>(value)?;

@@ -1,3 +1,4 @@
+mod buffers;
 mod nodes;
 mod overlays;
 mod pods;

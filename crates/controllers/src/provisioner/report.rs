@@ -16,7 +16,8 @@ const TOLD_REASONS: usize = 5;
 
 /// Sets the metrics of a pass.
 pub(super) fn measure(context: &Context, provisioning: &ProvisioningInput, plan: &Plan, took: Duration) {
-    context.metrics.scheduling_finished("provisioner", took, plan.pending.len());
+    let pending = plan.pending.iter().filter(|pending| provisioning.buffer_of(&pending.pod).is_none());
+    context.metrics.scheduling_finished("provisioner", took, pending.count());
     context
         .metrics
         .ignored_pods(provisioning.input.pods.iter().filter(|pod| !pod.invalid.is_empty()).count());
@@ -46,7 +47,8 @@ pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, pl
         .flat_map(|placement| placement.pods.iter().map(|pod| (pod, placement.node.clone())))
         .collect();
     nominate(context, provisioning, &nominations).await;
-    for pending in plan.pending.iter().take(TOLD_PODS) {
+    let pending = plan.pending.iter().filter(|pending| provisioning.buffer_of(&pending.pod).is_none());
+    for pending in pending.take(TOLD_PODS) {
         context
             .events
             .warning(&pod_reference(provisioning, &pending.pod), "FailedScheduling", sentence(pending))
@@ -54,13 +56,14 @@ pub(super) async fn tell(context: &Context, provisioning: &ProvisioningInput, pl
     }
 }
 
-/// Tells pods of the claims that are made for them.
+/// Tells pods of the claims that are made for them. Those that stand for a buffer aren't there to be told.
 pub(super) async fn nominate(
     context: &Context,
     provisioning: &ProvisioningInput,
     nominations: &[(&NamespacedName, String)],
 ) {
-    for (pod, claim) in nominations.iter().take(TOLD_PODS) {
+    let real = nominations.iter().filter(|(pod, _)| provisioning.buffer_of(pod).is_none());
+    for (pod, claim) in real.take(TOLD_PODS) {
         let message = format!("Pod should schedule on: nodeclaim/{claim}");
         context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
     }

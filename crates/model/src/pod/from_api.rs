@@ -187,7 +187,7 @@ fn marked_unschedulable(status: Option<&core::PodStatus>) -> bool {
 }
 
 /// Requests of a `LimitRange`'s `Container` items for a container that says nothing: `defaultRequest`, else `default`.
-pub(crate) fn apply_limit_ranges(spec: &mut core::PodSpec, ranges: &[&core::LimitRange]) {
+pub fn apply_limit_ranges(spec: &mut core::PodSpec, ranges: &[&core::LimitRange]) {
     let items = ranges.iter().filter_map(|range| range.spec.as_ref()).flat_map(|spec| &spec.limits);
     let items: Vec<&core::LimitRangeItem> = items.filter(|item| item.type_ == "Container").collect();
     let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
