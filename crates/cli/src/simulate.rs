@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
     };
     let simulation = passes::simulate(loaded, &request)?;
     let text = render(args.output, &simulation, || table::table(&simulation, &table::Style::of_stdout()))?;
-    Ok(Answer { text, complete: simulation.pending.is_empty() })
+    Ok(Answer { text, complete: simulation.is_complete() })
 }
 
 fn options(args: &Args) -> Options {

@@ -113,6 +113,7 @@ struct Run {
     added: Prices,
     /// The next number, by NodePool.
     numbers: BTreeMap<String, u64>,
+    buffer_pods: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -165,6 +166,7 @@ impl Run {
         made: &ProvisioningInput,
         plan: Plan,
     ) -> Vec<(String, Vec<NamespacedName>, Object)> {
+        self.buffer_pods.extend(made.buffer_pods.keys().map(ToString::to_string));
         self.warn(&made.warnings);
         self.warn(&plan.warnings);
         for placement in &plan.placements {
@@ -284,6 +286,7 @@ impl Run {
                 unpriced: self.before.unknown + self.added.unknown,
             },
             others,
+            buffer_pods: self.buffer_pods,
         }
     }
 }

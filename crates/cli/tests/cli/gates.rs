@@ -87,3 +87,46 @@ fn what_keeps_a_static_pool_from_its_nodes_is_told() {
     assert_eq!(chosen(&found), ["m1"]);
     assert!(warnings(&found).contains("keeps 2 of 3 replicas"), "{}", warnings(&found));
 }
+
+const BUFFERS: &str = "--feature-gates=CapacityBuffer=true";
+
+/// Room for pods of three processors, on machines of four.
+fn buffered(replicas: u32) -> String {
+    world("  limits: {nodes: '2'}\n", &[of_price("m1", "0.2")])
+        + &format!(
+            "---
+{{apiVersion: v1, kind: PodTemplate, metadata: {{name: web, namespace: shop}}, template: {{spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 3}}}}}}]}}}}}}
+---
+{{apiVersion: autoscaling.x-k8s.io/v1beta1, kind: CapacityBuffer, metadata: {{name: spare, namespace: shop}}, spec: {{podTemplateRef: {{name: web}}, replicas: {replicas}}}}}
+"
+        )
+}
+
+#[test]
+fn a_buffers_pods_are_told_by_their_names_and_further_passes_make_no_more() {
+    let (code, found) = answer(&buffered(2), &[BUFFERS, "--passes=4"]);
+    assert_eq!((code, chosen(&found)), (0, vec!["m1", "m1"]));
+    assert_eq!(found["nodeClaims"][0]["pods"][0], "shop/capacity-buffer-spare-1");
+    let told = simulate(&buffered(2), &[BUFFERS]);
+    assert!(told.stdout.contains("0 pods on 2 new nodes"), "{}", told.stdout);
+    assert!(told.stdout.contains("Room is held for 2 of 2 pods of buffers."), "{}", told.stdout);
+}
+
+#[test]
+fn a_buffer_without_room_is_listed_but_no_pod_is_without_a_place() {
+    let (code, found) = answer(&buffered(3), &[BUFFERS]);
+    assert_eq!((code, chosen(&found).len()), (0, 2));
+    assert_eq!(found["pending"][0]["pod"], "shop/capacity-buffer-spare-3");
+    assert_eq!(found["pending"][0]["reasons"][0]["code"], "Limits");
+}
+
+#[test]
+fn a_buffer_that_the_api_server_would_refuse_is_an_error() {
+    let ran = simulate(&buffered(1).replace(", replicas: 1}", "}"), &[BUFFERS]);
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.stderr.contains("If podTemplateRef is set, replicas or limits must also be set"),
+        "{}",
+        ran.stderr
+    );
+}
