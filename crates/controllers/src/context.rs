@@ -11,7 +11,7 @@ use crate::watch::Change;
 use crate::{Clients, Scope, Settings};
 use k8s_openapi::api::core::v1::ObjectReference;
 use karpenter_capi_api::capacity_buffer::CapacityBuffer;
-use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
+use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, MachineSet, owner_of_kind};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::annotations;
 use karpenter_capi_api::node_overlay::NodeOverlay;
@@ -146,9 +146,7 @@ impl Context {
                 }
             }
             Object::Node(node) => self.node_changed(node),
-            Object::NodeClaim(claim) => {
-                self.claim_changed(claim);
-            }
+            Object::NodeClaim(claim) => self.claim_changed(claim),
             Object::NodePool(pool) => {
                 self.queues.node_pools.add(name(pool.as_ref()));
                 self.static_pool_changed(pool);
@@ -175,16 +173,8 @@ impl Context {
                 self.overlays_changed();
                 self.trigger.anything();
             }
-            Object::MachineDeployment(deployment) => {
-                self.machine_deployment_changed(deployment);
-            }
-            Object::MachineSet(set) => {
-                if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
-                    let namespace = set.metadata.namespace.clone().unwrap_or_default();
-                    let deployment = NamespacedName::new(namespace, owner.name.clone());
-                    self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
-                }
-            }
+            Object::MachineDeployment(deployment) => self.machine_deployment_changed(deployment),
+            Object::MachineSet(set) => self.machine_set_changed(set),
             Object::Machine(machine) => self.machine_changed(machine),
             Object::Cluster(_) => self.kind_anew(Kind::MachineDeployment),
             Object::HyperShiftNodePool(pool) => self.hypershift_changed(&key(pool.as_ref())),
@@ -272,6 +262,14 @@ impl Context {
             }
         }
         self.trigger.anything();
+    }
+
+    fn machine_set_changed(&self, set: &MachineSet) {
+        if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
+            let namespace = set.metadata.namespace.clone().unwrap_or_default();
+            let deployment = NamespacedName::new(namespace, owner.name.clone());
+            self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
+        }
     }
 
     fn machine_changed(&self, machine: &Machine) {

@@ -112,9 +112,7 @@ async fn pass(
     let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
     memory.nominations.retain(|uid, _| wanting.contains(uid.as_str()));
     memory.decided.retain(|uid| wanting.contains(uid.as_str()));
-    for buffer in context.buffers.take(held(&provisioning, &plan)) {
-        context.queues.capacity_buffers.add(buffer);
-    }
+    follow_buffers(context, &provisioning, &plan);
     report::note_first_decisions(context, &provisioning, seen, &mut memory.decided);
     report::measure(context, &provisioning, &plan, started.elapsed());
     if provisioning.input.pods.is_empty() {
@@ -131,13 +129,20 @@ async fn pass(
     for placement in plan.placements.iter().filter(|placement| placement.in_flight) {
         memory.nominate(&provisioning, &placement.pods, &placement.node);
     }
+    create_all(context, &provisioning, &plan, memory).await?;
+    report::tell(context, &provisioning, &plan).await;
+    Ok(plan.pending.iter().any(|pending| provisioning.buffer_of(&pending.pod).is_none()))
+}
+
+/// Where there is room for buffers goes into their status.
+fn follow_buffers(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) {
+    for buffer in context.buffers.take(held(provisioning, plan)) {
+        context.queues.capacity_buffers.add(buffer);
+    }
     if !provisioning.buffer_pods.is_empty() {
         // Real pods take a buffer's room without asking us.
         context.trigger.anything_after(crate::capacity_buffer::AGAIN);
     }
-    create_all(context, &provisioning, &plan, memory).await?;
-    report::tell(context, &provisioning, &plan).await;
-    Ok(plan.pending.iter().any(|pending| provisioning.buffer_of(&pending.pod).is_none()))
 }
 
 /// What isn't in the picture, for a pass that begins now.
