@@ -35,7 +35,8 @@ pub struct Overlaid {
     pub verdicts: BTreeMap<String, Verdict>,
     /// Overlay and what a person should know about it.
     pub findings: BTreeSet<(String, String)>,
-    applied: BTreeMap<(String, String), Applied>,
+    /// By NodePool and name of the instance type.
+    applied: BTreeMap<String, BTreeMap<String, Applied>>,
 }
 
 /// Whether an overlay counts.
@@ -66,11 +67,14 @@ impl Overlaid {
 
     /// What of the instance type of that name is an overlay's, for that NodePool.
     pub fn applied(&self, node_pool: &str, instance_type: &str) -> Applied {
-        self.applied.get(&(node_pool.to_owned(), instance_type.to_owned())).copied().unwrap_or_default()
+        self.applied.get(node_pool).and_then(|pool| pool.get(instance_type)).copied().unwrap_or_default()
     }
 
-    /// The instance type of that name as the NodePool sees it.
+    /// The instance type of that name as the NodePool sees it; None where no overlay says anything of it.
     pub fn instance_type(&self, node_pool: &str, name: &str) -> Option<&Arc<InstanceType>> {
+        if self.applied(node_pool, name) == Applied::default() {
+            return None;
+        }
         let choice = self.choices.get(node_pool)?;
         choice.instance_types.iter().find(|instance_type| instance_type.name == name)
     }
@@ -226,7 +230,8 @@ impl Overlaid {
         let Some(shared) = choice.and_then(|choice| choice.instance_types.get_mut(slot.instance_type)) else {
             return;
         };
-        let applied = self.applied.entry((slot.node_pool.clone(), shared.name.clone())).or_default();
+        let applied = self.applied.entry(slot.node_pool.clone()).or_default();
+        let applied = applied.entry(shared.name.clone()).or_default();
         match &slot.what {
             What::Price(index) => {
                 let (Some(adjustment), Some(offering)) = (by.price, shared.offerings.get(*index)) else {

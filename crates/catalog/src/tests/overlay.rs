@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Applied, Choice, Overlaid, Verdict, overlay};
 use karpenter_capi_api::node_overlay::NodeOverlay;
+use karpenter_capi_model::instance_type::InstanceType;
 use std::collections::BTreeMap;
 
 fn named(name: &str, spec: &Value) -> NodeOverlay {
@@ -31,13 +32,19 @@ fn overlaid(overlays: &[NodeOverlay]) -> Overlaid {
     overlay(overlays, choices())
 }
 
+/// As the pool sees it, whether an overlay says something of it or not.
+fn seen<'a>(overlaid: &'a Overlaid, pool: &str, name: &str) -> &'a InstanceType {
+    let types = overlaid.choices[pool].instance_types.iter();
+    types.into_iter().find(|found| found.name == format!("default/{name}")).unwrap()
+}
+
 fn price(overlaid: &Overlaid, pool: &str, name: &str) -> String {
-    let found = overlaid.instance_type(pool, &format!("default/{name}")).unwrap();
+    let found = seen(overlaid, pool, name);
     found.offerings[0].price.map_or_else(|| "unknown".to_owned(), |price| price.to_string())
 }
 
 fn fuse(overlaid: &Overlaid, pool: &str, name: &str) -> i64 {
-    overlaid.instance_type(pool, &format!("default/{name}")).unwrap().capacity.get("example.com/fuse")
+    seen(overlaid, pool, name).capacity.get("example.com/fuse")
 }
 
 fn verdicts(overlaid: &Overlaid) -> Vec<(&str, &'static str)> {
@@ -155,6 +162,9 @@ fn a_change_of_an_unknown_price_leaves_it_unknown_and_is_told() {
     assert_eq!((price(&found, "p", "a"), price(&found, "p", "b")), ("0.22".to_owned(), "unknown".to_owned()));
     assert_eq!(found.applied("p", "default/a"), Applied { price: true, capacity: false });
     assert_eq!(found.applied("p", "default/b"), Applied::default());
+    assert!(
+        found.instance_type("p", "default/a").is_some() && found.instance_type("p", "default/b").is_none()
+    );
     let told: Vec<_> = found.findings.iter().collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
