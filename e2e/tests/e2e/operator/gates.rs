@@ -1,7 +1,7 @@
 //! Optional features, each behind its feature gate, with no more rights than `config/rbac` gives.
 
 use super::process::{Operator, manifests, permit};
-use super::stage::{NAMESPACE, Stage, machine, pool};
+use super::stage::{NAMESPACE, Stage, machine, pool, shipped_crds};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use karpenter_capi_api::capacity_buffer::CapacityBuffer;
@@ -95,6 +95,29 @@ async fn an_overlay_changes_which_machine_deployment_is_chosen() -> Result<()> {
             ensure!(all.contains_key(annotations::PRICE_OVERLAY_APPLIED), "{all:?}");
         }
         stage.books_are_exact(MINUTE).await?;
+        operator.terminate().await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn gates_without_their_custom_resources_keep_nobody_from_working() -> Result<()> {
+    ControlPlane::with(Options::complete("gates-without-crds"), async |plane| {
+        let is_needed = |crd: &Value| {
+            let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default();
+            !["NodeOverlay", "CapacityBuffer"].contains(&kind)
+        };
+        let crds: Vec<Value> = shipped_crds()?.into_iter().filter(is_needed).collect();
+        ensure!(crds.len() == 3, "{} CRDs", crds.len());
+        let stage = Stage::with_crds(plane, plane, &crds).await?;
+        stage.machine_deployment(&machine("small", "4", "16Gi").priced("0.10")).await?;
+        objects::apply(&stage.client, &pool("general")).await?;
+        let gates = "NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true";
+        let mut operator = operator(&stage, gates).await?;
+        workload::apply(&stage.client, &workload::deployment(NAMESPACE, "web", 1, &[("cpu", "3")])).await?;
+        stage.running("web", 1, MINUTE).await?;
+        operator.is_alive().await?;
         operator.terminate().await?;
         Ok(())
     })
