@@ -1,5 +1,6 @@
 //! What the API server fills in, for objects that come from files.
 
+use crate::capacity_buffer::{ACTIVE_CAPACITY, CapacityBuffer};
 use crate::v1::{
     Budget, DEFAULT_CONSOLIDATE_AFTER, DEFAULT_CONSOLIDATION_POLICY, DEFAULT_EXPIRE_AFTER, NodeClaim,
     NodePool,
@@ -20,6 +21,11 @@ pub fn node_pool(pool: &mut NodePool) {
 /// Fills in what the definition of NodeClaim would fill in.
 pub fn node_claim(claim: &mut NodeClaim) {
     claim.spec.expire_after.get_or_insert_with(|| DEFAULT_EXPIRE_AFTER.into());
+}
+
+/// Fills in what the definition of CapacityBuffer would fill in.
+pub fn capacity_buffer(buffer: &mut CapacityBuffer) {
+    buffer.spec.provisioning_strategy.get_or_insert_with(|| ACTIVE_CAPACITY.to_owned());
 }
 
 #[cfg(test)]

@@ -7,12 +7,14 @@ pub mod annotations;
 pub mod conditions;
 pub mod labels;
 
-/// API group of NodePool and NodeClaim.
+/// API group of NodePool, NodeClaim and NodeOverlay.
 pub const KARPENTER_GROUP: &str = "karpenter.sh";
 /// API group of `ClusterAPINodeClass`, and the prefix of our own annotations.
 pub const GROUP: &str = "karpenter.cluster.x-k8s.io";
 /// API group of Cluster API's core kinds.
 pub const CAPI_GROUP: &str = "cluster.x-k8s.io";
+/// API group of CapacityBuffer.
+pub const AUTOSCALING_GROUP: &str = "autoscaling.x-k8s.io";
 /// API group of HyperShift's NodePool.
 pub const HYPERSHIFT_GROUP: &str = "hypershift.openshift.io";
 
@@ -74,6 +76,10 @@ pub mod managers {
     pub const NODEPOOL: &str = "karpenter-capi-nodepool";
     /// Status and metadata of `ClusterAPINodeClass`es.
     pub const NODECLASS: &str = "karpenter-capi-nodeclass";
+    /// Status of NodeOverlays.
+    pub const NODEOVERLAY: &str = "karpenter-capi-nodeoverlay";
+    /// Status of CapacityBuffers.
+    pub const CAPACITYBUFFER: &str = "karpenter-capi-capacitybuffer";
     /// Draining and giving back.
     pub const TERMINATION: &str = "karpenter-capi-termination";
     /// `karpenter-capi doctor --release-hooks`, run by a person.

@@ -29,6 +29,11 @@ pub(crate) const QUANTITY_PATTERN: &str = concat!(
 );
 /// An API group: no version.
 pub(crate) const GROUP_PATTERN: &str = "^[^/]*$";
+/// A price of an overlay.
+pub(crate) const PRICE_PATTERN: &str = r"^\d+(\.\d+)?$";
+/// A change of a price: a signed number, or a signed percentage that takes off at most all of it.
+pub(crate) const PRICE_ADJUSTMENT_PATTERN: &str =
+    r"^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$";
 const CONDITION_TYPE_PATTERN: &str = concat!(
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
     r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
@@ -38,6 +43,15 @@ const CONDITION_TYPE_PATTERN: &str = concat!(
 pub(crate) const IN_MESSAGE: &str = "requirements with operator 'In' must have a value defined";
 pub(crate) const BOUND_MESSAGE: &str =
     "requirements operator 'Gt', 'Lt', 'Gte', or 'Lte' must have a single positive integer value";
+/// As [`BOUND_MESSAGE`], in the words of NodeOverlay's definition.
+pub(crate) const OVERLAY_BOUND_MESSAGE: &str =
+    "requirements operator 'Gt', 'Lt', 'Gte' or 'Lte' must have a single positive integer value";
+pub(crate) const NOT_IN_MESSAGE: &str = "requirements with operator 'NotIn' must have a value defined";
+pub(crate) const PRICE_PAIR_MESSAGE: &str = "cannot set both 'price' and 'priceAdjustment'";
+pub(crate) const OVERLAY_CAPACITY_MESSAGE: &str = "invalid resource restricted";
+pub(crate) const BUFFER_SIZE_MESSAGE: &str = "If podTemplateRef is set, replicas or limits must also be set";
+pub(crate) const BUFFER_REFERENCE_MESSAGE: &str =
+    "You must define either PodTemplateRef or ScalableRef, but not both";
 pub(crate) const MIN_VALUES_MESSAGE: &str =
     "requirements with 'minValues' must have at least that many values specified in the 'values' field";
 pub(crate) const STATIC_LIMITS_MESSAGE: &str = "only 'limits.nodes' is supported on static NodePools";
@@ -110,6 +124,55 @@ pub(crate) fn requirement_rules() -> Value {
             MIN_VALUES_MESSAGE,
         ),
     ])
+}
+
+/// The rules of the requirements of a NodeOverlay.
+pub(crate) fn overlay_requirement_rules() -> Value {
+    json!([
+        rule("self.all(x, x.operator == 'NotIn' ? x.values.size() != 0 : true)", NOT_IN_MESSAGE),
+        rule("self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)", IN_MESSAGE),
+        rule(
+            "self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? \
+             (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",
+            OVERLAY_BOUND_MESSAGE,
+        ),
+    ])
+}
+
+/// The rule of a NodeOverlay's spec.
+pub(crate) fn overlay_rules() -> Value {
+    json!([rule("!has(self.price) || !has(self.priceAdjustment)", PRICE_PAIR_MESSAGE)])
+}
+
+/// The rules of a CapacityBuffer's spec.
+pub(crate) fn buffer_rules() -> Value {
+    json!([
+        rule("!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)", BUFFER_SIZE_MESSAGE),
+        rule("!(has(self.podTemplateRef) && has(self.scalableRef))", BUFFER_REFERENCE_MESSAGE),
+    ])
+}
+
+/// The price of an overlay.
+pub(crate) fn overlay_price(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": PRICE_PATTERN })
+}
+
+/// The price adjustment of an overlay.
+pub(crate) fn overlay_price_adjustment(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "pattern": PRICE_ADJUSTMENT_PATTERN })
+}
+
+/// The capacity of an overlay.
+pub(crate) fn overlay_capacity(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = resource_list(generator);
+    schema.insert(
+        "x-kubernetes-validations".to_owned(),
+        json!([rule(
+            "self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",
+            OVERLAY_CAPACITY_MESSAGE
+        )]),
+    );
+    schema
 }
 
 pub(crate) const NODEPOOL_KEY_MESSAGE: &str = r#"label "karpenter.sh/nodepool" is restricted"#;

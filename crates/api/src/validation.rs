@@ -4,8 +4,10 @@
 //! The schema's own checks are made from the generated definitions, so that there is one source. The CEL rules are written
 //! out here, in the same words; a test evaluates the real rules against the same objects.
 
+mod capacity_buffer;
 mod names;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod requirements;
 mod schema_check;
@@ -17,6 +19,8 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use self::schema_check::Definition;
+use crate::capacity_buffer::CapacityBuffer;
+use crate::node_overlay::NodeOverlay;
 use crate::v1::{NodeClaim, NodePool};
 use crate::v1alpha1::ClusterAPINodeClass;
 use crate::{crd, defaults};
@@ -25,6 +29,8 @@ pub use self::names::qualified_name_problem;
 
 static NODE_POOL: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_pool()));
 static NODE_CLAIM: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_claim()));
+static NODE_OVERLAY: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::node_overlay()));
+static CAPACITY_BUFFER: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::capacity_buffer()));
 static NODE_CLASS: LazyLock<Definition> = LazyLock::new(|| Definition::new(&crd::cluster_api_node_class()));
 
 /// One thing that is wrong with an object. Its text names field, value and remedy.
@@ -103,12 +109,7 @@ pub fn validate_node_claim(claim: &NodeClaim) -> Vec<FieldError> {
     let mut claim = claim.clone();
     defaults::node_claim(&mut claim);
     let mut errors = Errors::default();
-    requirements::check(
-        &claim.spec.requirements,
-        "spec.requirements",
-        requirements::On::NodeClaim,
-        &mut errors,
-    );
+    requirements::check(&claim.spec.requirements, "spec.requirements", requirements::On::Claim, &mut errors);
     node_pool::check_class_reference(&claim.spec.node_class_ref, "spec.nodeClassRef", &mut errors);
     node_pool::check_durations(
         "spec",
@@ -127,6 +128,31 @@ pub fn validate_node_class(class: &ClusterAPINodeClass) -> Vec<FieldError> {
     node_class::check_spec(class, &mut errors);
     NODE_CLASS.check(class, &mut errors);
     names::check_class_name(&class.name_any(), &mut errors);
+    errors.0
+}
+
+/// What the definition of NodeOverlay refuses in an overlay.
+pub fn refused_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    node_overlay::check_spec(overlay, &mut errors);
+    NODE_OVERLAY.check(overlay, &mut errors);
+    names::check_object_name(&overlay.name_any(), &mut errors);
+    errors.0
+}
+
+/// What is wrong with an overlay: what its definition refuses, and what upstream's `ValidationSucceeded` says.
+pub fn validate_node_overlay(overlay: &NodeOverlay) -> Vec<FieldError> {
+    let mut errors = Errors(refused_node_overlay(overlay));
+    node_overlay::check_at_run_time(overlay, &mut errors);
+    errors.0
+}
+
+/// What the definition of CapacityBuffer refuses in a buffer.
+pub fn refused_capacity_buffer(buffer: &CapacityBuffer) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    capacity_buffer::check_spec(buffer, &mut errors);
+    CAPACITY_BUFFER.check(buffer, &mut errors);
+    names::check_object_name(&buffer.name_any(), &mut errors);
     errors.0
 }
 

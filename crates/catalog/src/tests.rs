@@ -3,6 +3,7 @@
 mod availability;
 mod capacity;
 mod labels;
+mod overlay;
 mod price;
 mod robustness;
 mod selection;

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use karpenter_capi_cluster::input::Scope;
 use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
+use karpenter_capi_model::feature_gates::{self, FeatureGates};
 use karpenter_capi_scheduling::input::{MinValuesPolicy, Options, PreferencePolicy, ReservedOfferingMode};
 use karpenter_capi_scheduling::solve;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,9 @@ pub(crate) struct Args {
     /// What kube-scheduler's configuration gives to pods: a file with podTopologySpread.defaultConstraints.
     #[arg(long, value_name = "FILE")]
     scheduler_config: Option<PathBuf>,
+    /// Optional features, Name=true or Name=false, separated by commas; as the operator's flag.
+    #[arg(long, value_name = "GATES", default_value = feature_gates::DEFAULT)]
+    feature_gates: FeatureGates,
     /// Check each plan by code that was written independently of the solver; exit with 70 if it finds something.
     #[arg(long)]
     audit: bool,
@@ -97,6 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Answer> {
         scope,
         options: options(args),
         scheduler_config: scheduler_config.unwrap_or_default(),
+        gates: args.feature_gates.clone(),
         audit: args.audit,
     };
     let simulation = passes::simulate(loaded, &request, solve);
@@ -108,7 +113,7 @@ fn outcome(simulation: &document::Simulation) -> Outcome {
     if simulation.audit.as_ref().is_some_and(|findings| !findings.is_empty()) {
         Outcome::Defect
     } else {
-        Outcome::of(simulation.pending.is_empty())
+        Outcome::of(simulation.is_complete())
     }
 }
 

@@ -1,11 +1,11 @@
 //! From a planned claim to the NodeClaim that is created.
 
+use crate::input::ProvisioningInput;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karpenter_capi_api::names::{KARPENTER_GROUP, annotations, finalizers, labels};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimSpec, NodePool, ResourceRequirements};
-use karpenter_capi_catalog::CatalogEntry;
+use karpenter_capi_catalog::{Applied, CatalogEntry};
 use karpenter_capi_lifecycle::hash::node_pool_hash;
-use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
 use karpenter_capi_scheduling::plan::PlannedNodeClaim;
@@ -19,18 +19,16 @@ const NEVER_ASKED: [&str; 3] = [labels::HOSTNAME, labels::INITIALIZED, labels::R
 ///
 /// `metadata.name` stays empty: the operator sets `generateName`, the simulator a name. None where the plan's choice isn't a
 /// MachineDeployment of the catalog.
-pub fn draft(
-    planned: &PlannedNodeClaim,
-    pool: &NodePool,
-    catalog: &BTreeMap<NamespacedName, CatalogEntry>,
-) -> Option<NodeClaim> {
-    let entry = catalog.get(planned.chosen()?.instance_type.machine_deployment.as_ref()?)?;
+pub fn draft(planned: &PlannedNodeClaim, pool: &NodePool, made: &ProvisioningInput) -> Option<NodeClaim> {
+    let chosen = &planned.chosen()?.instance_type;
+    let entry = made.catalog.get(chosen.machine_deployment.as_ref()?)?;
+    let overlaid = made.overlaid.applied(&planned.node_pool, &chosen.name);
     let template = &pool.spec.template;
     let requirements = asked(planned, entry);
     Some(NodeClaim {
         metadata: ObjectMeta {
             labels: Some(claim_labels(planned, pool, entry, &requirements)),
-            annotations: Some(claim_annotations(planned, pool, entry)),
+            annotations: Some(claim_annotations(planned, pool, entry, overlaid)),
             finalizers: Some(vec![finalizers::TERMINATION.to_owned()]),
             owner_references: Some(vec![owner(pool)]),
             ..ObjectMeta::default()
@@ -86,6 +84,7 @@ fn claim_annotations(
     planned: &PlannedNodeClaim,
     pool: &NodePool,
     entry: &CatalogEntry,
+    overlaid: Applied,
 ) -> BTreeMap<String, String> {
     let mut all = pool.spec.template.metadata.annotations.clone();
     let mut set = |key: &str, value: String| _ = all.insert(key.to_owned(), value);
@@ -94,6 +93,12 @@ fn claim_annotations(
     set(annotations::NODEPOOL_HASH_VERSION, annotations::NODEPOOL_HASH_VERSION_VALUE.to_owned());
     set(annotations::NODECLAIM_MIN_VALUES_RELAXED, planned.min_values_relaxed.to_string());
     set(annotations::MACHINE_DEPLOYMENT, entry.name.to_string());
+    if overlaid.price {
+        set(annotations::PRICE_OVERLAY_APPLIED, "true".to_owned());
+    }
+    if overlaid.capacity {
+        set(annotations::CAPACITY_OVERLAY_APPLIED, "true".to_owned());
+    }
     all
 }
 
@@ -115,6 +120,7 @@ mod tests {
     use crate::index::Index;
     use crate::input::{InputOptions, Origin, Scope, provisioning_input};
     use karpenter_capi_api::validation::validate_node_claim;
+    use karpenter_capi_model::feature_gates::{FeatureGates, Gate};
     use karpenter_capi_scheduling::input::{
         MinValuesPolicy, Options, PreferencePolicy, ReservedOfferingMode,
     };
@@ -142,7 +148,11 @@ spec:
 ";
 
     fn drafted() -> NodeClaim {
-        let mut text = WORLD.to_owned();
+        drafted_with("", FeatureGates::NONE)
+    }
+
+    fn drafted_with(more: &str, gates: FeatureGates) -> NodeClaim {
+        let mut text = WORLD.to_owned() + more;
         for (name, price) in [("m1", "0.1"), ("m2", "0.2")] {
             text += &["---
 apiVersion: cluster.x-k8s.io/v1beta2
@@ -168,6 +178,7 @@ spec: {clusterName: k, replicas: 0}
                     reserved_offering_mode: ReservedOfferingMode::Strict,
                     max_instance_types: 600,
                 },
+                gates,
                 facts: BTreeMap::new(),
                 nominations: BTreeMap::new(),
                 marked: std::collections::BTreeSet::new(),
@@ -176,7 +187,7 @@ spec: {clusterName: k, replicas: 0}
         );
         let plan = solve(&made.input);
         assert_eq!(plan.node_claims.len(), 1, "{:?}", plan.pending);
-        draft(&plan.node_claims[0], snapshot.node_pool("p").unwrap(), &made.catalog).unwrap()
+        draft(&plan.node_claims[0], snapshot.node_pool("p").unwrap(), &made).unwrap()
     }
 
     #[test]
@@ -210,6 +221,24 @@ spec: {clusterName: k, replicas: 0}
             assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key}");
         }
         assert_eq!(claim.metadata.finalizers.unwrap(), ["karpenter.sh/termination"]);
+    }
+
+    #[test]
+    fn what_an_overlay_has_said_of_the_chosen_machine_is_noted_on_the_claim() {
+        let overlay = "---
+{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: o}, spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m2]}], price: '0.01', capacity: {example.com/fuse: '2'}}}
+";
+        let of = |gates: FeatureGates| {
+            let annotations = drafted_with(overlay, gates).metadata.annotations.unwrap();
+            [
+                "karpenter.cluster.x-k8s.io/machine-deployment",
+                "karpenter.sh/price-overlay-applied",
+                "karpenter.sh/capacity-overlay-applied",
+            ]
+            .map(|key| annotations.get(key).cloned().unwrap_or_default())
+        };
+        assert_eq!(of(FeatureGates::NONE.with(Gate::NodeOverlay)), ["default/m2", "true", "true"]);
+        assert_eq!(of(FeatureGates::NONE), ["default/m1", "", ""]);
     }
 
     // Public reports aws/karpenter-provider-aws#2831 and #6905: nodes whose pool was deleted lost what they were made by, and hung.

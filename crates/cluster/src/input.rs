@@ -1,8 +1,10 @@
 //! From a picture to the input of `solve`. The operator and the simulator call the same function.
 
+mod buffers;
 mod daemons;
 mod deployments;
 mod nodes;
+mod overlays;
 mod pods;
 mod pools;
 mod spread;
@@ -12,7 +14,8 @@ use crate::scheduler_config::SchedulerConfig;
 use crate::snapshot::Snapshot;
 use jiff::Timestamp;
 use karpenter_capi_api::names::labels;
-use karpenter_capi_catalog::{CatalogEntry, Facts};
+use karpenter_capi_catalog::{CatalogEntry, Facts, Overlaid};
+use karpenter_capi_model::feature_gates::FeatureGates;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_scheduling::input::{Input, Options};
 use karpenter_capi_scheduling::plan::Warning;
@@ -21,6 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use deployments::{Owned, Scope, offer, offer_of};
 pub use pods::namespaces;
 pub use volumes::volumes;
+pub use overlays::overlaid;
+pub use pools::StaticPool;
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub struct InputOptions {
     pub scope: Scope,
     /// Policies of scheduling.
     pub scheduling: Options,
+    /// Optional features.
+    pub gates: FeatureGates,
     /// What is known of MachineDeployments besides their objects.
     pub facts: BTreeMap<NamespacedName, Facts>,
     /// NodeClaims that earlier passes made for pods, by the pod's UID.
@@ -61,14 +68,25 @@ pub struct ProvisioningInput {
     pub catalog: BTreeMap<NamespacedName, CatalogEntry>,
     /// Claims by assigned MachineDeployment that change its replicas: see [`Books`].
     pub books: BTreeMap<NamespacedName, Books>,
+    /// What NodePools choose from, with what NodeOverlays say of it.
+    pub overlaid: Overlaid,
+    /// NodePools with `replicas`, by name; none while the feature gate is off.
+    pub static_pools: Vec<StaticPool>,
+    /// Pods of the input that aren't there, but stand for CapacityBuffers; by pod.
+    pub buffer_pods: BTreeMap<NamespacedName, NamespacedName>,
     /// What a person should know; sorted.
     pub warnings: Vec<Warning>,
 }
 
 impl ProvisioningInput {
+    /// The buffer that a pod stands for; None for a pod that is there.
+    pub fn buffer_of(&self, pod: &NamespacedName) -> Option<&NamespacedName> {
+        self.buffer_pods.get(pod)
+    }
+
     /// UIDs of these pods, as far as they are in the input: what nominations are kept by.
     pub fn uids<'a>(&'a self, pods: &'a [NamespacedName]) -> impl Iterator<Item = &'a str> {
-        // The picture holds pods by name, and so the input is sorted by it.
+        // The input is sorted by name.
         pods.iter().filter_map(|name| {
             let index = self.input.pods.binary_search_by(|pod| pod.name.cmp(name)).ok()?;
             self.input.pods.get(index).map(|pod| pod.uid.as_str())
@@ -90,9 +108,18 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
     let mut warnings = Warnings::default();
     let books = deployments::books(snapshot);
     let deployments = deployments::read(snapshot, options, &books);
-    let nodes = nodes::read(snapshot, options, &deployments, &mut warnings);
+    let classes = pools::classes(snapshot, options, &deployments);
+    let overlaid = overlays::of(snapshot, options, &deployments, &classes);
+    overlays::tell(&overlaid, &mut warnings);
+    let nodes = nodes::read(snapshot, options, &deployments, &overlaid, &mut warnings);
     let pods = pods::read(snapshot, options, &nodes.views, &mut warnings);
-    let pools = pools::read(snapshot, options, &deployments, &nodes.usage, &mut warnings);
+    let picture = pools::Picture {
+        classes: &classes,
+        deployments: &deployments,
+        overlaid: &overlaid,
+        usage: &nodes.usage,
+    };
+    let pools = pools::read(snapshot, options, picture, &mut warnings);
     let catalog: BTreeMap<_, _> = deployments
         .into_iter()
         .filter(|(name, _)| pools.taken.contains(name))
@@ -108,10 +135,14 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
     well_known_labels.extend(catalog.values().flat_map(|entry| entry.labels.keys().cloned()));
     let volumes = volumes(snapshot, &pods.wanting, pods.bound.values().flatten());
     let defaults = spread::Defaults::new(snapshot, &options.scheduler_config);
+    let buffers = buffers::read(snapshot, options, &mut warnings);
+    let wanting = pods.wanting.iter().map(|record| defaults.apply(record));
+    let mut wanting: Vec<_> = wanting.chain(buffers.pods).collect();
+    wanting.sort_by(|a, b| a.name.cmp(&b.name));
     let input = Input {
         now: options.now,
         options: options.scheduling.clone(),
-        pods: pods.wanting.iter().map(|record| defaults.apply(record)).collect(),
+        pods: wanting,
         bound_pods: pods.bound,
         daemon_pods: daemons::read(snapshot),
         nodes: nodes.views,
@@ -124,7 +155,15 @@ pub fn provisioning_input(snapshot: &Snapshot, options: &InputOptions) -> Provis
         // Cluster API has no reservations: no MachineDeployment's annotations name one.
         reservation_id_label: String::new(),
     };
-    ProvisioningInput { input, catalog, books, warnings: warnings.sorted() }
+    ProvisioningInput {
+        input,
+        catalog,
+        books,
+        overlaid,
+        static_pools: pools.fixed,
+        buffer_pods: buffers.of_pods,
+        warnings: warnings.sorted(),
+    }
 }
 
 /// Collects what a person should know.

@@ -94,6 +94,9 @@ keyed!(
     k8s_openapi::api::core::v1::ReplicationController,
     karpenter_capi_api::v1::NodePool,
     karpenter_capi_api::v1::NodeClaim,
+    karpenter_capi_api::node_overlay::NodeOverlay,
+    karpenter_capi_api::capacity_buffer::CapacityBuffer,
+    k8s_openapi::api::core::v1::PodTemplate,
     karpenter_capi_api::v1alpha1::ClusterAPINodeClass,
     karpenter_capi_api::capi::Cluster,
     karpenter_capi_api::capi::MachineDeployment,
@@ -127,6 +130,9 @@ macro_rules! each_kind {
             ReplicationController(k8s_openapi::api::core::v1::ReplicationController), replication_controllers;
             NodePool(karpenter_capi_api::v1::NodePool), node_pools;
             NodeClaim(karpenter_capi_api::v1::NodeClaim), node_claims;
+            NodeOverlay(karpenter_capi_api::node_overlay::NodeOverlay), node_overlays;
+            CapacityBuffer(karpenter_capi_api::capacity_buffer::CapacityBuffer), capacity_buffers;
+            PodTemplate(k8s_openapi::api::core::v1::PodTemplate), pod_templates;
             ClusterAPINodeClass(karpenter_capi_api::v1alpha1::ClusterAPINodeClass), node_classes;
             Cluster(karpenter_capi_api::capi::Cluster), clusters;
             MachineDeployment(karpenter_capi_api::capi::MachineDeployment), machine_deployments;

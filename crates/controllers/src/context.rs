@@ -1,5 +1,6 @@
 //! What every reconcile has at hand.
 
+use crate::capacity_buffer::BufferBook;
 use crate::events::Events;
 use crate::facts::FactBook;
 use crate::metrics::Metrics;
@@ -9,15 +10,18 @@ use crate::queue::Queue;
 use crate::watch::Change;
 use crate::{Clients, Scope, Settings};
 use k8s_openapi::api::core::v1::ObjectReference;
-use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, owner_of_kind};
+use karpenter_capi_api::capacity_buffer::CapacityBuffer;
+use karpenter_capi_api::capi::{CapiVersion, Cluster, Machine, MachineDeployment, MachineSet, owner_of_kind};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::annotations;
+use karpenter_capi_api::node_overlay::NodeOverlay;
 use karpenter_capi_api::v1::{NodeClaim, NodePool};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_cluster::index::Index;
 use karpenter_capi_cluster::object::{Kind, Object};
 use karpenter_capi_cluster::surface::node_pool_name;
 use karpenter_capi_lifecycle::ledger::{MachineView, assigned, bound};
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::name::NamespacedName;
 use kube::core::Resource;
 use kube::{Api, Client};
@@ -34,6 +38,10 @@ const LEDGER_DELAY: Duration = Duration::from_millis(100);
 pub(crate) struct Queues {
     pub(crate) node_classes: Queue<String>,
     pub(crate) node_pools: Queue<String>,
+    /// All overlays are judged together.
+    pub(crate) node_overlays: Queue<&'static str>,
+    pub(crate) static_pools: Queue<String>,
+    pub(crate) capacity_buffers: Queue<NamespacedName>,
     pub(crate) node_claims: Queue<String>,
     pub(crate) nodes: Queue<String>,
     pub(crate) machine_deployments: Queue<NamespacedName>,
@@ -48,6 +56,7 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) index: Index,
     pub(crate) facts: FactBook,
+    pub(crate) buffers: BufferBook,
     pub(crate) evictions: Evictions,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) queues: Queues,
@@ -75,6 +84,7 @@ impl Context {
             settings,
             index: Index::new(),
             facts: FactBook::default(),
+            buffers: BufferBook::default(),
             evictions: Evictions::default(),
             metrics,
             queues,
@@ -87,6 +97,14 @@ impl Context {
     }
 
     pub(crate) fn node_pools(&self) -> Api<NodePool> {
+        Api::all(self.workload.clone())
+    }
+
+    pub(crate) fn capacity_buffers(&self, namespace: &str) -> Api<CapacityBuffer> {
+        Api::namespaced(self.workload.clone(), namespace)
+    }
+
+    pub(crate) fn node_overlays(&self) -> Api<NodeOverlay> {
         Api::all(self.workload.clone())
     }
 
@@ -128,36 +146,40 @@ impl Context {
                 }
             }
             Object::Node(node) => self.node_changed(node),
-            Object::NodeClaim(claim) => {
-                self.claim_changed(claim);
-            }
+            Object::NodeClaim(claim) => self.claim_changed(claim),
             Object::NodePool(pool) => {
                 self.queues.node_pools.add(name(pool.as_ref()));
+                self.static_pool_changed(pool);
+                self.overlays_changed();
                 self.trigger.anything();
             }
             Object::ClusterAPINodeClass(class) => {
                 self.queues.node_classes.add(name(class.as_ref()));
                 self.pools_of_class_changed(&name(class.as_ref()));
+                self.overlays_changed();
                 self.trigger.anything();
             }
-            Object::MachineDeployment(deployment) => {
-                self.machine_deployment_changed(deployment);
+            Object::CapacityBuffer(buffer) => {
+                self.queues.capacity_buffers.add(key(buffer.as_ref()));
+                self.trigger.anything();
             }
-            Object::MachineSet(set) => {
-                if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
-                    let namespace = set.metadata.namespace.clone().unwrap_or_default();
-                    let deployment = NamespacedName::new(namespace, owner.name.clone());
-                    self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
-                }
+            Object::PodTemplate(_)
+            | Object::Deployment(_)
+            | Object::ReplicaSet(_)
+            | Object::StatefulSet(_) => {
+                self.buffers_changed(Some(&object.key().namespace));
             }
+            Object::NodeOverlay(_) => {
+                self.overlays_changed();
+                self.trigger.anything();
+            }
+            Object::MachineDeployment(deployment) => self.machine_deployment_changed(deployment),
+            Object::MachineSet(set) => self.machine_set_changed(set),
             Object::Machine(machine) => self.machine_changed(machine),
             Object::Cluster(_) => self.kind_anew(Kind::MachineDeployment),
             Object::HyperShiftNodePool(pool) => self.hypershift_changed(&key(pool.as_ref())),
             Object::InfrastructureTemplate(_) => self.node_classes_changed(),
             Object::DaemonSet(_)
-            | Object::Deployment(_)
-            | Object::ReplicaSet(_)
-            | Object::StatefulSet(_)
             | Object::PersistentVolume(_)
             | Object::PersistentVolumeClaim(_)
             | Object::StorageClass(_)
@@ -199,6 +221,13 @@ impl Context {
         self.queues.node_claims.add(name(claim));
         if let Some(pool) = pool_name(claim) {
             self.queues.node_pools.add_after(pool.to_owned(), SUMMARY_DELAY);
+            if let Some(pool) = self.index.snapshot().node_pool(pool) {
+                self.static_pool_changed(pool);
+                // One that goes is replaced.
+                if self.is_static(pool) && claim.metadata.deletion_timestamp.is_some() {
+                    self.trigger.anything();
+                }
+            }
         }
     }
 
@@ -222,6 +251,7 @@ impl Context {
             };
             self.queues.templates.add(kind);
         }
+        self.overlays_changed();
         self.node_classes_changed();
     }
 
@@ -233,6 +263,14 @@ impl Context {
             }
         }
         self.trigger.anything();
+    }
+
+    fn machine_set_changed(&self, set: &MachineSet) {
+        if let Some(owner) = owner_of_kind(&set.metadata, "MachineDeployment") {
+            let namespace = set.metadata.namespace.clone().unwrap_or_default();
+            let deployment = NamespacedName::new(namespace, owner.name.clone());
+            self.queues.machine_deployments.add_after(deployment, LEDGER_DELAY);
+        }
     }
 
     fn machine_changed(&self, machine: &Machine) {
@@ -251,6 +289,33 @@ impl Context {
         let pools =
             snapshot.node_pools.values().filter(|pool| pool.spec.template.spec.node_class_ref.name == class);
         pools.for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
+    }
+
+    /// What buffers of that namespace, or of all, refer to may have changed.
+    fn buffers_changed(&self, namespace: Option<&str>) {
+        let snapshot = self.index.snapshot();
+        let names = snapshot.capacity_buffers.keys();
+        for name in names.filter(|name| namespace.is_none_or(|namespace| name.namespace == namespace)) {
+            self.queues.capacity_buffers.add_after(name.clone(), SUMMARY_DELAY);
+        }
+    }
+
+    /// A pool with `replicas` may have more claims than that.
+    fn static_pool_changed(&self, pool: &NodePool) {
+        if self.is_static(pool) {
+            self.queues.static_pools.add_after(name(pool), SUMMARY_DELAY);
+        }
+    }
+
+    fn is_static(&self, pool: &NodePool) -> bool {
+        pool.spec.replicas.is_some() && self.settings.feature_gates.is_on(Gate::StaticCapacity)
+    }
+
+    /// Which overlays contradict each other depends on what all pools choose from.
+    fn overlays_changed(&self) {
+        if self.settings.feature_gates.is_on(Gate::NodeOverlay) {
+            self.queues.node_overlays.add_after(crate::node_overlay::ALL, SUMMARY_DELAY);
+        }
     }
 
     fn node_classes_changed(&self) {
@@ -280,6 +345,12 @@ impl Context {
                 self.node_classes_changed();
                 snapshot.node_pools.values().for_each(|pool| self.queues.node_pools.add(name(pool.as_ref())));
             }
+            Kind::NodeOverlay => self.overlays_changed(),
+            Kind::CapacityBuffer
+            | Kind::PodTemplate
+            | Kind::Deployment
+            | Kind::ReplicaSet
+            | Kind::StatefulSet => self.buffers_changed(None),
             _ => {}
         }
         self.trigger.anything();

@@ -5,6 +5,7 @@
 //!
 //! The crate reads no flags, sets up no process, and knows no cloud.
 
+mod capacity_buffer;
 mod catalog;
 mod context;
 mod error;
@@ -15,18 +16,21 @@ pub mod metrics;
 mod node;
 mod node_claim;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 mod operator;
 mod optional;
 mod patch;
 mod provisioner;
 mod queue;
+mod static_capacity;
 mod templates;
 mod watch;
 mod workload;
 
 pub use error::{Class, Error};
 pub use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
+pub use karpenter_capi_model::feature_gates::{DEFAULT as DEFAULT_FEATURE_GATES, FeatureGates};
 pub use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy};
 pub use operator::Operator;
 
@@ -70,4 +74,6 @@ pub struct Settings {
     pub scheduler_config: SchedulerConfig,
     /// Millicores that the process may use; how much is done at a time follows from it.
     pub cpu_requests_millicores: u32,
+    /// Optional features.
+    pub feature_gates: FeatureGates,
 }

@@ -14,17 +14,20 @@ use k8s_openapi::api::core::v1::Node;
 use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
 use karpenter_capi_api::names::conditions::{self, reasons};
-use karpenter_capi_api::names::managers;
+use karpenter_capi_api::names::{annotations, managers};
 use karpenter_capi_api::v1::{NodeClaim, NodeClaimStatus, NodePool};
 use karpenter_capi_api::v1alpha1::DEFAULT_TIMEOUT;
 use karpenter_capi_catalog::CatalogEntry;
+use karpenter_capi_cluster::input::overlaid;
 use karpenter_capi_lifecycle::claim::{Failure, Observed, Promise, Timeouts, finalizer_patch, progress};
 use karpenter_capi_lifecycle::ledger::{assigned, bound};
 use karpenter_capi_lifecycle::node_pool::{Failed, Registrations};
+use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::reason::ReasonCode;
 use kube::api::{DeleteParams, Preconditions};
 use kube::core::Resource;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +58,7 @@ async fn follow(context: &Context, claim: &NodeClaim) -> Outcome {
     let nodes = nodes_of(context, claim, machine.as_deref());
     let nodes: Vec<&Node> = nodes.iter().map(Arc::as_ref).collect();
     let entry = assigned(claim).and_then(|name| crate::catalog::entry(context, &name));
-    let promise = entry.as_ref().map(promise);
+    let promise = entry.as_ref().map(|entry| promise(&promised(context, claim, entry)));
     let refusal = assigned(claim).and_then(|name| context.facts.refusal(&name));
     let now = Timestamp::now();
     let step = progress(&Observed {
@@ -135,8 +138,20 @@ fn nodes_of(context: &Context, claim: &NodeClaim, machine: Option<&Machine>) -> 
     snapshot.nodes.values().filter(has_it).cloned().collect()
 }
 
-fn promise(entry: &CatalogEntry) -> Promise {
-    let of = &entry.instance_type;
+/// What the claim was made for: what its MachineDeployment offers, or what an overlay made of that. It is noted once, so that
+/// the other overlays needn't be asked on every look.
+fn promised(context: &Context, claim: &NodeClaim, entry: &CatalogEntry) -> Arc<InstanceType> {
+    let is_noted = claim.status.as_ref().is_some_and(|status| !status.capacity.is_empty());
+    let annotated = claim.metadata.annotations.as_ref();
+    let is_overlaid = annotated.is_some_and(|all| all.contains_key(annotations::CAPACITY_OVERLAY_APPLIED));
+    let found = pool_name(claim).filter(|_| is_overlaid && !is_noted).and_then(|pool| {
+        let options = crate::provisioner::input_options(context, Timestamp::now(), BTreeMap::new());
+        overlaid(&context.index.snapshot(), &options).instance_type(pool, &entry.instance_type.name).cloned()
+    });
+    found.unwrap_or_else(|| Arc::clone(&entry.instance_type))
+}
+
+fn promise(of: &InstanceType) -> Promise {
     Promise {
         capacity: of.capacity.to_quantities(),
         allocatable: of.capacity.allocatable(&of.overhead).to_quantities(),
@@ -215,7 +230,15 @@ pub(crate) async fn delete(
     let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match context.node_claims().delete(name, &params).await {
-        Ok(_) => {}
+        // It counts as going at once, so that what is decided next doesn't rest on it. Without a finalizer it is gone, and no watch
+        // would take it out of the index again.
+        Ok(answer) => {
+            let is_held =
+                |claim: &NodeClaim| claim.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+            if let Some(claim) = answer.left().filter(is_held) {
+                context.index.assume(claim, Timestamp::now());
+            }
+        }
         Err(error) if is_not_found(&error) => return Ok(()),
         Err(error) => return Err(error).attempt(|| format!("delete NodeClaim {name}")),
     }

@@ -1,10 +1,12 @@
 //! Starts everything, in order, and ends it together.
 
+mod gated;
+
 use crate::context::{Context, Queues};
 use crate::machine_deployment::Memory;
 use crate::metrics::Metrics;
 use crate::optional::{self, Place};
-use crate::queue::{Queue, Requests, work};
+use crate::queue::{Outcome, Queue, Requests, work};
 use crate::templates::{TemplateKind, Watched};
 use crate::watch::feed;
 use crate::{Clients, Error, Scope, Settings, provisioner};
@@ -24,7 +26,8 @@ use kube::runtime::watcher::Config;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -53,6 +56,12 @@ const NEEDED: &[Kind] = &[
     Kind::Machine,
     Kind::MachineDrainRule,
     Kind::HyperShiftNodePool,
+    Kind::NodeOverlay,
+    Kind::CapacityBuffer,
+    Kind::PodTemplate,
+    Kind::Deployment,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
 ];
 
 /// What default topology spread constraints are made from; watched only where there are some.
@@ -69,6 +78,9 @@ pub struct Operator {
 struct Work {
     node_classes: (Queue<String>, Requests<String>),
     node_pools: (Queue<String>, Requests<String>),
+    node_overlays: (Queue<&'static str>, Requests<&'static str>),
+    static_pools: (Queue<String>, Requests<String>),
+    capacity_buffers: (Queue<NamespacedName>, Requests<NamespacedName>),
     node_claims: (Queue<String>, Requests<String>),
     nodes: (Queue<String>, Requests<String>),
     machine_deployments: (Queue<NamespacedName>, Requests<NamespacedName>),
@@ -81,6 +93,9 @@ impl Operator {
         let work = Work {
             node_classes: Queue::new(),
             node_pools: Queue::new(),
+            node_overlays: Queue::new(),
+            static_pools: Queue::new(),
+            capacity_buffers: Queue::new(),
             node_claims: Queue::new(),
             nodes: Queue::new(),
             machine_deployments: Queue::new(),
@@ -89,6 +104,9 @@ impl Operator {
         let queues = Queues {
             node_classes: work.node_classes.0.clone(),
             node_pools: work.node_pools.0.clone(),
+            node_overlays: work.node_overlays.0.clone(),
+            static_pools: work.static_pools.0.clone(),
+            capacity_buffers: work.capacity_buffers.0.clone(),
             node_claims: work.node_claims.0.clone(),
             nodes: work.nodes.0.clone(),
             machine_deployments: work.machine_deployments.0.clone(),
@@ -201,12 +219,14 @@ impl Operator {
         self.feed_capi::<MachineSet>(tasks, Kind::MachineSet, of_cluster.clone());
         self.feed_capi::<Machine>(tasks, Kind::Machine, of_cluster);
         let rules = Place {
+            client: self.context.management.clone(),
             api_version: scope.version.api_version(),
             plural: "machinedrainrules",
             kind: Kind::MachineDrainRule,
         };
         self.watch_optional::<MachineDrainRule>(tasks, rules, self.context.capi());
         self.watch_hypershift(tasks);
+        self.watch_gated(tasks);
     }
 
     /// What selects pods. `ReplicaSet`s are many, and nothing else needs them.
@@ -226,6 +246,7 @@ impl Operator {
             return;
         };
         let pools = Place {
+            client: self.context.management.clone(),
             api_version: hypershift::NodePool::API_VERSION,
             plural: "nodepools",
             kind: Kind::HyperShiftNodePool,
@@ -265,71 +286,51 @@ impl Operator {
     }
 
     fn reconcile(&self, work_of: Work, tasks: &mut Tasks) {
-        let context = || Arc::clone(&self.context);
-        let stop_all = tasks.stop.clone();
-        let stop = || stop_all.clone();
         let many = concurrency(self.context.settings.cpu_requests_millicores);
         let memory = Arc::new(Memory::default());
         let watched = Arc::new(Watched::default());
-        let template_stop = stop();
-        let futures: Vec<futures::future::BoxFuture<'static, ()>> = vec![
-            Box::pin(work(
-                "nodeclass.status",
-                context(),
-                work_of.node_classes,
-                10,
-                crate::node_class::reconcile,
-                stop(),
-            )),
-            Box::pin(work(
-                "nodepool.status",
-                context(),
-                work_of.node_pools,
-                10,
-                crate::node_pool::reconcile,
-                stop(),
-            )),
-            Box::pin(work(
-                "nodeclaim.lifecycle",
-                context(),
-                work_of.node_claims,
-                many,
-                crate::node_claim::reconcile,
-                stop(),
-            )),
-            Box::pin(work(
-                "node.termination",
-                context(),
-                work_of.nodes,
-                many,
-                crate::node::reconcile,
-                stop(),
-            )),
-            Box::pin(work(
-                "machinedeployment.ledger",
-                context(),
-                work_of.machine_deployments,
-                many,
-                move |context, name| crate::machine_deployment::reconcile(context, Arc::clone(&memory), name),
-                stop(),
-            )),
-            Box::pin(work(
-                "infrastructuretemplate.watch",
-                context(),
-                work_of.templates,
-                1,
-                move |context, kind| {
-                    let (watched, stop) = (Arc::clone(&watched), template_stop.clone());
-                    async move { watched.watch(context, kind, stop).await }
-                },
-                stop(),
-            )),
-            Box::pin(provisioner::run(context(), stop())),
-            Box::pin(crate::workload::run(context(), stop())),
-        ];
-        for future in futures {
-            tasks.spawn(future);
-        }
+        let template_stop = tasks.stop.clone();
+        let ledger =
+            move |context, name| crate::machine_deployment::reconcile(context, Arc::clone(&memory), name);
+        let watch = move |context, kind| {
+            let (watched, stop) = (Arc::clone(&watched), template_stop.clone());
+            async move { watched.watch(context, kind, stop).await }
+        };
+        self.work(tasks, "nodeclass.status", work_of.node_classes, 10, crate::node_class::reconcile);
+        self.work(tasks, "nodepool.status", work_of.node_pools, 10, crate::node_pool::reconcile);
+        self.work(tasks, "nodeoverlay.status", work_of.node_overlays, 1, crate::node_overlay::reconcile);
+        self.work(tasks, "capacitybuffer", work_of.capacity_buffers, 10, crate::capacity_buffer::reconcile);
+        self.work(
+            tasks,
+            "static.deprovisioning",
+            work_of.static_pools,
+            10,
+            crate::static_capacity::reconcile,
+        );
+        self.work(tasks, "nodeclaim.lifecycle", work_of.node_claims, many, crate::node_claim::reconcile);
+        self.work(tasks, "node.termination", work_of.nodes, many, crate::node::reconcile);
+        self.work(tasks, "machinedeployment.ledger", work_of.machine_deployments, many, ledger);
+        self.work(tasks, "infrastructuretemplate.watch", work_of.templates, 1, watch);
+        let stop = tasks.stop.clone();
+        tasks.spawn(provisioner::run(Arc::clone(&self.context), stop.clone()));
+        tasks.spawn(crate::workload::run(Arc::clone(&self.context), stop));
+    }
+
+    /// Reconciles the keys of one queue.
+    fn work<K, F, Fut>(
+        &self,
+        tasks: &mut Tasks,
+        name: &'static str,
+        queue: (Queue<K>, Requests<K>),
+        at_once: usize,
+        reconcile: F,
+    ) where
+        K: Clone + Eq + Hash + Display + Send + Sync + Unpin + 'static,
+        F: Fn(Arc<Context>, K) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + Send + 'static,
+    {
+        let stop = tasks.stop.clone();
+        tasks.spawn(work(name, Arc::clone(&self.context), queue, at_once, reconcile, stop));
     }
 }
 

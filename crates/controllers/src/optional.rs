@@ -1,12 +1,12 @@
-//! Kinds that a management cluster may have or not: each is watched where it is served.
+//! Kinds that a cluster may have or not: each is watched where it is served.
 
 use crate::context::Context;
 use crate::error::chain;
 use crate::watch::feed;
 use karpenter_capi_cluster::object::{Kind, Object};
-use kube::Api;
 use kube::core::Resource;
 use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -21,6 +21,8 @@ const NO_ANSWER: Duration = Duration::from_secs(5);
 
 /// Where a kind would be served.
 pub(crate) struct Place {
+    /// The cluster that is asked.
+    pub(crate) client: Client,
     /// `group/version`.
     pub(crate) api_version: &'static str,
     /// Name of the resource.
@@ -35,9 +37,9 @@ where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     Object: From<K>,
 {
-    let Place { api_version, plural, kind } = place;
+    let Place { client, api_version, plural, kind } = place;
     loop {
-        let wait = match context.management.list_api_group_resources(api_version).await {
+        let wait = match client.list_api_group_resources(api_version).await {
             Ok(served) if served.resources.iter().any(|resource| resource.name == plural) => {
                 let into = |object: K| Some(Object::from(object));
                 return feed(context, kind, api, Config::default(), into, stop).await;

@@ -1,6 +1,7 @@
 //! Pending pods in, NodeClaims out: batch, take a picture, solve off the async threads, create what was planned.
 
 mod report;
+mod static_capacity;
 mod trigger;
 
 pub(crate) use trigger::Trigger;
@@ -10,6 +11,7 @@ use crate::error::{Attempt, Error, chain};
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use jiff::Timestamp;
+use karpenter_capi_cluster::buffers::held;
 use karpenter_capi_cluster::claim::draft;
 use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Scope, provisioning_input};
 use karpenter_capi_lifecycle::ledger::assigned;
@@ -64,6 +66,11 @@ pub(crate) async fn run(context: Arc<Context>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             seen = context.trigger.batch(settings.0, settings.1) => seen,
         };
+        // First what static pools lack: pods may use it.
+        if let Err(error) = static_capacity::provision(&context).await {
+            tracing::error!(error = %chain(&error), "static provisioning failed");
+            context.trigger.anything_after(AGAIN);
+        }
         let until = Instant::now() + LONGEST;
         match pass(&context, &seen, &mut memory, move || Instant::now() < until).await {
             Ok(Left::Nobody) => {}
@@ -171,6 +178,7 @@ async fn carry_out(
     let wanting: HashSet<&str> = provisioning.input.pods.iter().map(|pod| pod.uid.as_str()).collect();
     memory.nominations.retain(|uid, _| wanting.contains(uid.as_str()));
     memory.decided.retain(|uid| wanting.contains(uid.as_str()));
+    follow_buffers(context, provisioning, plan);
     report::note_first_decisions(context, solved, seen, &mut memory.decided);
     if provisioning.input.pods.is_empty() {
         return Ok(Left::Nobody);
@@ -188,14 +196,31 @@ async fn carry_out(
     }
     create_all(context, provisioning, plan, memory).await?;
     report::tell(context, solved).await;
-    Ok(match (plan.pending.is_empty(), not_looked_at.is_empty()) {
-        (true, _) => Left::Nobody,
-        (false, true) => Left::WithoutAPlace,
-        (false, false) => Left::NotLookedAt,
+    let somebody = plan.pending.iter().any(|pending| provisioning.buffer_of(&pending.pod).is_none());
+    Ok(match (somebody, not_looked_at.is_empty()) {
+        (false, true) => Left::Nobody,
+        (true, true) => Left::WithoutAPlace,
+        (_, false) => Left::NotLookedAt,
     })
 }
 
-fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String, String>) -> InputOptions {
+/// Where there is room for buffers goes into their status.
+fn follow_buffers(context: &Context, provisioning: &ProvisioningInput, plan: &Plan) {
+    for buffer in context.buffers.take(held(provisioning, plan)) {
+        context.queues.capacity_buffers.add(buffer);
+    }
+    if !provisioning.buffer_pods.is_empty() {
+        // Real pods take a buffer's room without asking us.
+        context.trigger.anything_after(crate::capacity_buffer::AGAIN);
+    }
+}
+
+/// What isn't in the picture, for a pass that begins now.
+pub(crate) fn input_options(
+    context: &Context,
+    now: Timestamp,
+    nominations: BTreeMap<String, String>,
+) -> InputOptions {
     InputOptions {
         now,
         origin: Origin::Cluster,
@@ -209,6 +234,7 @@ fn input_options(context: &Context, now: Timestamp, nominations: BTreeMap<String
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: MAX_INSTANCE_TYPES,
         },
+        gates: context.settings.feature_gates.clone(),
         facts: context.facts.all(),
         nominations,
         marked: BTreeSet::new(),
@@ -256,7 +282,7 @@ async fn create(
     let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
         return Ok(None);
     };
-    let Some(mut claim) = draft(planned, pool, &provisioning.catalog) else {
+    let Some(mut claim) = draft(planned, pool, provisioning) else {
         return Ok(None);
     };
     claim.metadata.generate_name = Some(format!("{}-", planned.node_pool));

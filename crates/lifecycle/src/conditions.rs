@@ -1,4 +1,4 @@
-//! What the status of a NodePool and of a node class have in common.
+//! What the statuses of our kinds have in common.
 
 use karpenter_capi_api::condition::{self, Condition};
 
@@ -6,6 +6,28 @@ use karpenter_capi_api::condition::{self, Condition};
 const PART_LIMIT: usize = 1024;
 /// The longest that the parts of a message may be together, in bytes. The API server takes 32768 characters.
 const LIST_LIMIT: usize = 8192;
+/// Reason of `Ready`: a dependent is `False`.
+const UNHEALTHY_DEPENDENTS: &str = "UnhealthyDependents";
+/// Reason of `Ready`: no dependent is `False`, but not all are `True`.
+const RECONCILING_DEPENDENTS: &str = "ReconcilingDependents";
+
+/// What a condition is to say.
+pub(crate) struct State {
+    pub(crate) status: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl State {
+    /// True, with the condition's type as its reason.
+    pub(crate) fn yes() -> Self {
+        Self { status: condition::TRUE, reason: "", message: String::new() }
+    }
+
+    pub(crate) fn no(reason: &'static str, message: String) -> Self {
+        Self { status: condition::FALSE, reason, message }
+    }
+}
 
 /// Status of a root condition: `True` if all its dependents are, `False` if one is, else `Unknown`. Missing is `Unknown`.
 pub(crate) fn root_status(conditions: &[Condition], dependents: &[&str]) -> &'static str {
@@ -15,6 +37,24 @@ pub(crate) fn root_status(conditions: &[Condition], dependents: &[&str]) -> &'st
         condition::FALSE
     } else {
         condition::UNKNOWN
+    }
+}
+
+/// `Ready`, by the rule and in the words of upstream: `Type=Status` of every dependent that isn't `True`, the latest to change
+/// first.
+pub(crate) fn root(all: &[Condition], dependents: &[&str]) -> State {
+    let mut unhealthy: Vec<&Condition> = dependents
+        .iter()
+        .filter_map(|dependent| condition::find(all, dependent))
+        .filter(|condition| condition.status != condition::TRUE)
+        .collect();
+    unhealthy.sort_by_key(|condition| std::cmp::Reverse(condition.last_transition_time.0));
+    let told: Vec<String> =
+        unhealthy.iter().map(|condition| format!("{}={}", condition.type_, condition.status)).collect();
+    match root_status(all, dependents) {
+        condition::TRUE => State::yes(),
+        condition::FALSE => State::no(UNHEALTHY_DEPENDENTS, told.join(", ")),
+        status => State { status, reason: RECONCILING_DEPENDENTS, message: told.join(", ") },
     }
 }
 

@@ -170,13 +170,13 @@ fn is_terminating(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 
-fn is_terminal(pod: &Pod) -> bool {
+pub(crate) fn is_terminal(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// A static pod, which the kubelet owns.
-fn is_mirror(pod: &Pod) -> bool {
+pub(crate) fn is_mirror(pod: &Pod) -> bool {
     pod.metadata
         .owner_references
         .iter()
@@ -184,7 +184,7 @@ fn is_mirror(pod: &Pod) -> bool {
         .any(|owner| owner.kind == "Node" && owner.api_version == "v1")
 }
 
-fn is_daemon(pod: &Pod) -> bool {
+pub(crate) fn is_daemon(pod: &Pod) -> bool {
     pod.metadata
         .owner_references
         .iter()
@@ -213,7 +213,7 @@ fn is_critical(pod: &Pod) -> bool {
 }
 
 /// `true`, or a Go duration since the pod's start; what can't be read protects nothing (upstream reports it as an event).
-fn do_not_disrupt(pod: &Pod, now: Timestamp) -> bool {
+pub(crate) fn do_not_disrupt(pod: &Pod, now: Timestamp) -> bool {
     let value = pod
         .metadata
         .annotations

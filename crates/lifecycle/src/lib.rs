@@ -5,14 +5,18 @@
 //! that every interleaving of steps, crashes and other people's writes can be explored by tests.
 
 pub mod assign;
+pub mod capacity_buffer;
 pub mod claim;
 pub mod drain;
+pub mod eviction_cost;
 pub mod hash;
 pub mod invariants;
 pub mod ledger;
 pub mod node;
 pub mod node_class;
+pub mod node_overlay;
 pub mod node_pool;
+pub mod static_capacity;
 pub mod workload;
 
 mod conditions;

@@ -11,7 +11,7 @@ use karpenter_capi_api::v1::{NodePool, NodePoolStatus};
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_api::validation::FieldError;
 
-use crate::conditions::{clipped, listed, root_status};
+use crate::conditions::{State, clipped, listed, root};
 
 pub use count::{ClaimTally, Counted, NODES, UnreadableAmount, counted, tally};
 pub use registrations::{Failed, Registrations};
@@ -22,10 +22,6 @@ const NODE_CLASS_TERMINATING: &str = "NodeClassTerminating";
 const NODE_CLASS_READINESS_UNKNOWN: &str = "NodeClassReadinessUnknown";
 /// Reason of a condition that nobody has set yet.
 const AWAITING_RECONCILIATION: &str = "AwaitingReconciliation";
-/// Reason of `Ready`: a dependent is `False`.
-const UNHEALTHY_DEPENDENTS: &str = "UnhealthyDependents";
-/// Reason of `Ready`: no dependent is `False`, but not all are `True`.
-const RECONCILING_DEPENDENTS: &str = "ReconcilingDependents";
 
 /// What `Ready` depends on.
 const DEPENDENTS: [&str; 2] = [conditions::VALIDATION_SUCCEEDED, conditions::NODE_CLASS_READY];
@@ -71,7 +67,7 @@ pub fn desired_status(pool: &NodePool, observed: &Observed<'_>, now: Timestamp) 
         status.node_class_observed_generation = class.metadata.generation;
         observed.registrations.tell(&mut status.conditions, now, generation);
     }
-    let ready = root(&status.conditions);
+    let ready = root(&status.conditions, &DEPENDENTS);
     set(&mut status.conditions, conditions::READY, &ready);
     if let Some(counted) = observed.counted {
         status.resources.clone_from(&counted.resources);
@@ -86,24 +82,6 @@ pub fn is_changed(pool: &NodePool, class: &ClusterAPINodeClass) -> bool {
     let health = condition::find(&status.conditions, conditions::NODE_REGISTRATION_HEALTHY);
     health.is_none_or(|health| health.observed_generation != pool.metadata.generation)
         || status.node_class_observed_generation != class.metadata.generation
-}
-
-/// What a condition is to say.
-struct State {
-    status: &'static str,
-    reason: &'static str,
-    message: String,
-}
-
-impl State {
-    /// True, with the condition's type as its reason.
-    fn yes() -> Self {
-        Self { status: condition::TRUE, reason: "", message: String::new() }
-    }
-
-    fn no(reason: &'static str, message: String) -> Self {
-        Self { status: condition::FALSE, reason, message }
-    }
 }
 
 fn awaiting() -> State {
@@ -145,24 +123,6 @@ fn node_class(name: &str, class: Option<&ClusterAPINodeClass>) -> State {
             NODE_CLASS_READINESS_UNKNOWN,
             format!("it isn't known yet whether ClusterAPINodeClass {name:?} is ready"),
         ),
-    }
-}
-
-/// `Ready`, by the rule and in the words of upstream: `Type=Status` of every dependent that isn't `True`, the latest to change
-/// first.
-fn root(all: &[Condition]) -> State {
-    let mut unhealthy: Vec<&Condition> = DEPENDENTS
-        .iter()
-        .filter_map(|dependent| condition::find(all, dependent))
-        .filter(|condition| condition.status != condition::TRUE)
-        .collect();
-    unhealthy.sort_by_key(|condition| std::cmp::Reverse(condition.last_transition_time.0));
-    let told: Vec<String> =
-        unhealthy.iter().map(|condition| format!("{}={}", condition.type_, condition.status)).collect();
-    match root_status(all, &DEPENDENTS) {
-        condition::TRUE => State::yes(),
-        condition::FALSE => State::no(UNHEALTHY_DEPENDENTS, told.join(", ")),
-        status => State { status, reason: RECONCILING_DEPENDENTS, message: told.join(", ") },
     }
 }
 

@@ -14,11 +14,11 @@ use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser};
 use karpenter_capi_access::{Place, Wording};
-use karpenter_capi_controllers::SchedulerConfig;
+use karpenter_capi_controllers::{DEFAULT_FEATURE_GATES, FeatureGates, SchedulerConfig};
 
 use crate::election::Timing;
 
-pub(crate) use values::{FeatureGates, LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
+pub(crate) use values::{LogFormat, LogLevel, LogOutput, LogOutputs, MinValues, Preferences};
 use values::{duration, object_name, scheduler_config};
 
 /// How messages call what says where the workload cluster is.
@@ -188,7 +188,7 @@ pub(crate) struct BehaviourOptions {
           value_parser = scheduler_config)]
     pub(crate) scheduler_config: SchedulerConfig,
     /// Optional features, Name=true or Name=false, separated by commas
-    #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = values::DEFAULT_GATES)]
+    #[arg(long, env = "FEATURE_GATES", value_name = "GATES", default_value = DEFAULT_FEATURE_GATES)]
     pub(crate) feature_gates: FeatureGates,
 }
 

@@ -273,6 +273,7 @@ fn settings(options: &Options) -> Settings {
         },
         scheduler_config: behaviour.scheduler_config.clone(),
         cpu_requests_millicores: options.cpu_requests_millicores(),
+        feature_gates: behaviour.feature_gates.clone(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! it never reads a clock, the environment or the network.
 
 pub mod daemon;
+pub mod feature_gates;
 pub mod instance_type;
 pub mod label;
 pub mod name;

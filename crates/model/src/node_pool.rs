@@ -85,7 +85,7 @@ pub fn from_api(pool: &v1::NodePool, state: NodePoolState) -> NodePool {
         usage: state.usage,
         node_count: state.node_count,
         is_static: pool.spec.replicas.is_some(),
-        paused: paused(pool, state.now),
+        paused: is_paused(pool, state.now, &["all"]),
         not_ready: problems.into_iter().next().or(state.not_ready),
         name,
     }
@@ -172,12 +172,17 @@ fn check_capacity_types(requirement: Option<&Requirement>, problems: &mut Vec<St
     }
 }
 
-/// `paused: all`, until `paused-until` where that can be read; a time that can't be read never ends the pause.
-fn paused(pool: &v1::NodePool, now: Timestamp) -> bool {
+/// Whether no node of the pool may be taken away of our own accord: `paused: disruption` or `paused: all`.
+pub fn is_disruption_paused(pool: &v1::NodePool, now: Timestamp) -> bool {
+    is_paused(pool, now, &["disruption", "all"])
+}
+
+/// Until `paused-until` where that can be read; a time that can't be read never ends the pause.
+fn is_paused(pool: &v1::NodePool, now: Timestamp, values: &[&str]) -> bool {
     let annotation =
         |key: &str| pool.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
     let until = annotation(annotations::PAUSED_UNTIL).and_then(|text| text.parse::<Timestamp>().ok());
-    annotation(annotations::PAUSED).is_some_and(|value| value == "all")
+    annotation(annotations::PAUSED).is_some_and(|value| values.contains(&value.as_str()))
         && until.is_none_or(|until| now < until)
 }
 

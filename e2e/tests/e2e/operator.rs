@@ -6,6 +6,7 @@ mod coexistence;
 mod crash;
 mod crash_points;
 mod doctor;
+mod gates;
 mod hands;
 mod held_up;
 mod hypershift;

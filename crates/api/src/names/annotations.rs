@@ -12,6 +12,10 @@ pub const NODEPOOL_HASH_VERSION_VALUE: &str = "v3";
 pub const NODECLAIM_TERMINATION_TIMESTAMP: &str = "karpenter.sh/nodeclaim-termination-timestamp";
 /// On a NodeClaim: `"true"` if `minValues` had to be lowered for it.
 pub const NODECLAIM_MIN_VALUES_RELAXED: &str = "karpenter.sh/nodeclaim-min-values-relaxed";
+/// On a NodeClaim: `"true"` if its price is one that a NodeOverlay set.
+pub const PRICE_OVERLAY_APPLIED: &str = "karpenter.sh/price-overlay-applied";
+/// On a NodeClaim: `"true"` if a NodeOverlay added to its capacity.
+pub const CAPACITY_OVERLAY_APPLIED: &str = "karpenter.sh/capacity-overlay-applied";
 /// On a NodePool: settings of an older provider API.
 pub const COMPATIBILITY_PROVIDER: &str = "compatibility.karpenter.sh/provider";
 

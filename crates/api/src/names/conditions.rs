@@ -3,7 +3,7 @@
 /// Root condition of every kind of ours: `True` when all the others that count are.
 pub const READY: &str = "Ready";
 
-/// NodePool: its spec passed the checks that the schema can't express.
+/// NodePool and NodeOverlay: its spec passed the checks that the schema can't express.
 pub const VALIDATION_SUCCEEDED: &str = "ValidationSucceeded";
 /// NodePool: the node class exists and is ready.
 pub const NODE_CLASS_READY: &str = "NodeClassReady";
@@ -34,6 +34,13 @@ pub const DISRUPTION_REASON: &str = "DisruptionReason";
 /// `ClusterAPINodeClass`: at least one MachineDeployment can be used.
 pub const MACHINE_DEPLOYMENTS_READY: &str = "MachineDeploymentsReady";
 
+/// CapacityBuffer: it is known what its pods are like and how many there are.
+pub const READY_FOR_PROVISIONING: &str = "ReadyForProvisioning";
+/// CapacityBuffer: its room is there, or on its way.
+pub const PROVISIONING: &str = "Provisioning";
+/// CapacityBuffer: limits of NodePools keep room from being made.
+pub const LIMITED_BY_QUOTAS: &str = "LimitedByQuotas";
+
 /// Cluster API, Machine: deletion has been acknowledged, and how far it is.
 pub const CAPI_DELETING: &str = "Deleting";
 /// Cluster API: the controller has seen the pause.
@@ -57,6 +64,10 @@ pub const CAPI_HEALTH_CHECK_SUCCEEDED: &str = "HealthCheckSucceeded";
 pub mod reasons {
     /// NodePool: a field is refused.
     pub const NODE_POOL_VALIDATION_FAILED: &str = "NodePoolValidationFailed";
+    /// NodeOverlay: a field is refused.
+    pub const RUNTIME_VALIDATION: &str = "RuntimeValidation";
+    /// NodeOverlay: another one of the same weight says something about the same thing.
+    pub const CONFLICT: &str = "Conflict";
     /// NodePool: the node class isn't there.
     pub const NODE_CLASS_NOT_FOUND: &str = "NodeClassNotFound";
     /// NodePool: the node class isn't ready.

@@ -38,13 +38,13 @@ pub(super) fn check_spec(pool: &NodePool, errors: &mut Errors) {
         }
     }
     for key in spec.template.metadata.labels.keys() {
-        requirements::check_key(key, &format!("{LABELS}[{key}]"), requirements::On::NodePool, errors);
+        requirements::check_key(key, &format!("{LABELS}[{key}]"), requirements::On::Pool, errors);
     }
     let template = &spec.template.spec;
     requirements::check(
         &template.requirements,
         &format!("{TEMPLATE}.requirements"),
-        requirements::On::NodePool,
+        requirements::On::Pool,
         errors,
     );
     check_class_reference(&template.node_class_ref, &format!("{TEMPLATE}.nodeClassRef"), errors);

@@ -6,11 +6,12 @@ use crate::names::labels;
 use crate::schema;
 use crate::v1::{NodeSelectorRequirementWithMinValues, Operator};
 
-/// What carries the requirements: a NodePool may not ask for a pool, a NodeClaim does.
+/// What carries the requirements: a NodePool may not ask for a pool, the others may.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum On {
-    NodePool,
-    NodeClaim,
+    Pool,
+    Claim,
+    Overlay,
 }
 
 /// The CEL rules on a list of requirements.
@@ -23,7 +24,7 @@ pub(super) fn check(
     for (index, requirement) in requirements.iter().enumerate() {
         let path = format!("{path}[{index}]");
         check_key(&requirement.key, &format!("{path}.key"), on, errors);
-        check_values(requirement, &path, errors);
+        check_values(requirement, &path, on, errors);
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn check_key(key: &str, path: &str, on: On, errors: &mut Errors) {
             format!("use {} or a key of a domain of your own", labels::CAPACITY_TYPE),
         );
     }
-    if on == On::NodePool && key == labels::NODEPOOL {
+    if on == On::Pool && key == labels::NODEPOOL {
         errors.add(path, key, schema::NODEPOOL_KEY_MESSAGE, "leave it out; the NodePool's name is put there");
     }
     if labels::RESTRICTED.contains(&key) {
@@ -57,7 +58,7 @@ pub(super) fn check_key(key: &str, path: &str, on: On, errors: &mut Errors) {
     }
 }
 
-fn check_values(requirement: &NodeSelectorRequirementWithMinValues, path: &str, errors: &mut Errors) {
+fn check_values(requirement: &NodeSelectorRequirementWithMinValues, path: &str, on: On, errors: &mut Errors) {
     let shown = || format!("{} {} {:?}", requirement.key, requirement.operator, requirement.values);
     match requirement.operator {
         Operator::In => {
@@ -88,7 +89,7 @@ fn check_values(requirement: &NodeSelectorRequirementWithMinValues, path: &str, 
                 errors.add(
                     format!("{path}.values"),
                     shown(),
-                    schema::BOUND_MESSAGE,
+                    if on == On::Overlay { schema::OVERLAY_BOUND_MESSAGE } else { schema::BOUND_MESSAGE },
                     "write one whole number from 0 on, in quotes",
                 );
             }

@@ -219,6 +219,10 @@ fn remedy(pattern: &str) -> String {
             "write a number such as \"5\", or a percentage from \"0%\" to \"100%\""
         }
         schema::QUANTITY_PATTERN => "write a quantity such as 4, 500m or 16Gi",
+        schema::PRICE_PATTERN => "write US dollars an hour such as 0.096",
+        schema::PRICE_ADJUSTMENT_PATTERN => {
+            "write a change in US dollars such as -0.5, or in percent such as +10%; at most all of it can be taken off"
+        }
         schema::GROUP_PATTERN => "write the group without a version",
         other => return format!("write something that matches {other}"),
     };

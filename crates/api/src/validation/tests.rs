@@ -1,7 +1,9 @@
 //! Good and bad objects. Every verdict is also asked of the CEL rules of the generated definitions.
 
+mod capacity_buffer;
 mod cel;
 mod node_class;
+mod node_overlay;
 mod node_pool;
 
 use serde_json::{Value, json};

@@ -8,6 +8,7 @@ use super::leader::{self, State};
 use super::picture::{Definition, Listed, Management, Picture, Read, Unread};
 use super::report::{Code, Counts, Finding};
 use karpenter_capi_api::capi::Cluster;
+use karpenter_capi_api::crd::is_optional;
 use karpenter_capi_api::names::{CAPI_GROUP, annotations};
 use karpenter_capi_lifecycle::workload::{Recognition, recognize};
 use std::collections::BTreeSet;
@@ -117,6 +118,7 @@ fn definition_finding(definition: &Definition) -> Option<Finding> {
     let name = definition.shipped.metadata.name.as_deref().unwrap_or_default();
     let object = format!("CustomResourceDefinition {name}");
     match definition.installed.as_ref().ok()? {
+        None if is_optional(&definition.shipped) => None,
         None => Some(Finding::problem(
             Code::DefinitionMissing,
             object,

@@ -1,7 +1,7 @@
 //! The answer. Names and order of the fields are an interface that people script on.
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What would happen.
 #[derive(Debug, Serialize)]
@@ -23,6 +23,21 @@ pub(super) struct Simulation {
     /// Objects of kinds that aren't used, by kind; for people only.
     #[serde(skip)]
     pub(super) others: BTreeMap<String, usize>,
+    /// Pods that stand for CapacityBuffers; their names tell them apart.
+    #[serde(skip)]
+    pub(super) buffer_pods: BTreeSet<String>,
+}
+
+impl Simulation {
+    /// How many of these are somebody's pods, and not those that stand for a buffer.
+    pub(super) fn count_real<'a>(&self, pods: impl IntoIterator<Item = &'a String>) -> usize {
+        pods.into_iter().filter(|pod| !self.buffer_pods.contains(*pod)).count()
+    }
+
+    /// Whether every pod that is there has a place.
+    pub(super) fn is_complete(&self) -> bool {
+        self.count_real(self.pending.iter().map(|pending| &pending.pod)) == 0
+    }
 }
 
 /// A claim that is new in this run.

@@ -13,6 +13,8 @@ use karpenter_capi_cluster::input::{InputOptions, Origin, ProvisioningInput, Sco
 use karpenter_capi_cluster::object::Object;
 use karpenter_capi_cluster::scheduler_config::SchedulerConfig;
 use karpenter_capi_cluster::snapshot::Snapshot;
+use karpenter_capi_cluster::static_claims;
+use karpenter_capi_model::feature_gates::FeatureGates;
 use karpenter_capi_model::instance_type::order_prices;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::price::Price;
@@ -29,6 +31,7 @@ pub(super) struct Request {
     pub(super) scope: Scope,
     pub(super) options: Options,
     pub(super) scheduler_config: SchedulerConfig,
+    pub(super) gates: FeatureGates,
     /// Check each plan.
     pub(super) audit: bool,
 }
@@ -40,6 +43,7 @@ pub(super) fn simulate(loaded: Loaded, request: &Request, decide: impl Fn(&Input
         origin: Origin::Files,
         scope: request.scope.clone(),
         scheduling: request.options.clone(),
+        gates: request.gates.clone(),
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),
@@ -48,11 +52,24 @@ pub(super) fn simulate(loaded: Loaded, request: &Request, decide: impl Fn(&Input
     let index: Index = loaded.objects.into_iter().collect();
     let mut run = Run { audit: request.audit.then(Vec::new), ..Run::default() };
     run.warnings.extend(loaded.warnings.into_iter().map(|(object, message)| Warning { object, message }));
+    let without_effect = request.gates.without_effect().into_iter();
+    run.warnings
+        .extend(without_effect.map(|message| Warning { object: "--feature-gates".to_owned(), message }));
     for pass in 1..=request.passes {
-        let snapshot = index.snapshot();
-        let made = provisioning_input(&snapshot, &options);
+        let mut snapshot = index.snapshot();
+        let mut made = provisioning_input(&snapshot, &options);
         if pass == 1 {
             run.begin(&made);
+        }
+        let fixed = static_claims::plan(&made);
+        run.warn(&fixed.warnings);
+        let claims = run.take_claims(pass, &snapshot, &made, &fixed.node_claims);
+        if !claims.is_empty() {
+            for (_, _, claim) in claims {
+                index.apply(claim);
+            }
+            snapshot = index.snapshot();
+            made = provisioning_input(&snapshot, &options);
         }
         let plan = decide(&made.input);
         run.check(pass, &made.input, &plan);
@@ -83,6 +100,7 @@ struct Run {
     numbers: BTreeMap<String, u64>,
     /// What is wrong with the plans; None where nobody asked.
     audit: Option<Vec<Finding>>,
+    buffer_pods: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -146,20 +164,37 @@ impl Run {
         made: &ProvisioningInput,
         plan: Plan,
     ) -> Vec<(String, Vec<NamespacedName>, Object)> {
-        let warnings = made.warnings.iter().chain(&plan.warnings);
-        self.warnings.extend(
-            warnings
-                .map(|warning| Warning { object: warning.object.clone(), message: warning.message.clone() }),
-        );
+        self.buffer_pods.extend(made.buffer_pods.keys().map(ToString::to_string));
+        self.warn(&made.warnings);
+        self.warn(&plan.warnings);
         for placement in &plan.placements {
             self.place(placement);
         }
+        self.pending = plan.pending;
+        self.take_claims(pass, snapshot, made, &plan.node_claims)
+    }
+
+    fn warn(&mut self, warnings: &[plan::Warning]) {
+        let told = warnings.iter();
+        self.warnings.extend(
+            told.map(|warning| Warning { object: warning.object.clone(), message: warning.message.clone() }),
+        );
+    }
+
+    /// Names planned claims, and returns them with their pods.
+    fn take_claims(
+        &mut self,
+        pass: u32,
+        snapshot: &Snapshot,
+        made: &ProvisioningInput,
+        claims: &[PlannedNodeClaim],
+    ) -> Vec<(String, Vec<NamespacedName>, Object)> {
         let mut made_claims = Vec::new();
-        for planned in &plan.node_claims {
+        for planned in claims {
             let Some(pool) = snapshot.node_pool(&planned.node_pool) else {
                 continue;
             };
-            let Some(mut object) = draft(planned, pool, &made.catalog) else {
+            let Some(mut object) = draft(planned, pool, made) else {
                 continue;
             };
             let name = self.name(&planned.node_pool, snapshot);
@@ -167,7 +202,6 @@ impl Run {
             self.claim(pass, name.clone(), planned, &object);
             made_claims.push((name, planned.pods.clone(), Object::from(object)));
         }
-        self.pending = plan.pending;
         made_claims
     }
 
@@ -251,6 +285,7 @@ impl Run {
             },
             audit: self.audit,
             others,
+            buffer_pods: self.buffer_pods,
         }
     }
 }

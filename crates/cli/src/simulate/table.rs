@@ -238,8 +238,16 @@ fn defects(simulation: &Simulation) -> Option<String> {
 }
 
 fn summary(simulation: &Simulation) -> String {
-    let new: usize = simulation.node_claims.iter().map(|claim| claim.pods.len()).sum();
-    let existing: usize = simulation.placements.iter().map(|placement| placement.pods.len()).sum();
+    let new = simulation.node_claims.iter().flat_map(|claim| &claim.pods);
+    let existing = simulation.placements.iter().flat_map(|placement| &placement.pods);
+    let pending = simulation.pending.iter().map(|pending| &pending.pod);
+    let placed = simulation.node_claims.iter().flat_map(|claim| &claim.pods);
+    let placed = placed.chain(simulation.placements.iter().flat_map(|placement| &placement.pods));
+    let placed = placed.filter(|pod| simulation.buffer_pods.contains(*pod)).count();
+    let buffers = match simulation.buffer_pods.len() {
+        0 => String::new(),
+        wanted => format!(" Room is held for {placed} of {} of buffers.", counted(wanted, "pod")),
+    };
     let cost = &simulation.cost;
     let unpriced = match cost.unpriced {
         0 => String::new(),
@@ -247,11 +255,11 @@ fn summary(simulation: &Simulation) -> String {
         count => format!(" ({count} nodes without a price left out)"),
     };
     format!(
-        "{} on {}, {} on existing capacity, {} without a place. Cost: ${}/hour before, ${}/hour after{unpriced}.\n",
-        counted(new, "pod"),
+        "{} on {}, {} on existing capacity, {} without a place.{buffers} Cost: ${}/hour before, ${}/hour after{unpriced}.\n",
+        counted(simulation.count_real(new), "pod"),
         counted(simulation.node_claims.len(), "new node"),
-        existing,
-        simulation.pending.len(),
+        simulation.count_real(existing),
+        simulation.count_real(pending),
         cost.before,
         cost.after,
     )

@@ -8,6 +8,7 @@ mod common;
 mod doctor;
 mod document;
 mod examples;
+mod gates;
 mod nodes;
 mod two_hundred_nodes;
 mod usage;

@@ -6,7 +6,7 @@ use karpenter_capi_api::capi::{CapiVersion, InfrastructureTemplate};
 use karpenter_capi_api::hypershift;
 use karpenter_capi_api::names::{self, labels};
 use karpenter_capi_api::validation::{self, FieldError};
-use karpenter_capi_api::{defaults, v1, v1alpha1};
+use karpenter_capi_api::{capacity_buffer, defaults, node_overlay, v1, v1alpha1};
 use karpenter_capi_model::name::NamespacedName;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,12 +26,13 @@ const QUANTITY_MAPS: [&str; 10] = [
     "requests",
 ];
 /// Kinds without a namespace.
-const CLUSTER_SCOPED: [&str; 10] = [
+const CLUSTER_SCOPED: [&str; 11] = [
     "CSINode",
     "ClusterAPINodeClass",
     "Namespace",
     "Node",
     "NodeClaim",
+    "NodeOverlay",
     "NodePool",
     "PersistentVolume",
     "PriorityClass",
@@ -128,6 +129,7 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
             | "PersistentVolumeClaim"
             | "Namespace"
             | "LimitRange"
+            | "PodTemplate"
             | "Service"
             | "ReplicationController",
         )
@@ -137,7 +139,10 @@ fn version_of(group: &str, kind: &str) -> Option<&'static [&'static str]> {
         | ("scheduling.k8s.io", "PriorityClass")
         | ("node.k8s.io", "RuntimeClass")
         | (names::KARPENTER_GROUP, "NodePool" | "NodeClaim") => Some(&["v1"]),
-        (names::GROUP, names::NODE_CLASS_KIND) => Some(&["v1alpha1"]),
+        (names::KARPENTER_GROUP, "NodeOverlay") | (names::GROUP, names::NODE_CLASS_KIND) => {
+            Some(&["v1alpha1"])
+        }
+        (names::AUTOSCALING_GROUP, "CapacityBuffer") => Some(&["v1beta1"]),
         (names::HYPERSHIFT_GROUP, "NodePool") => Some(hypershift::NodePool::VERSIONS),
         (names::CAPI_GROUP, "Cluster" | "MachineDeployment" | "MachineSet" | "Machine") => Some(CAPI),
         _ => None,
@@ -207,6 +212,7 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
         ("", "Namespace") => typed::<core::v1::Namespace>(value)?.into(),
         ("", "LimitRange") => typed::<core::v1::LimitRange>(value)?.into(),
         ("", "ReplicationController") => typed::<core::v1::ReplicationController>(value)?.into(),
+        ("", "PodTemplate") => typed::<core::v1::PodTemplate>(value)?.into(),
         ("", "Service") => typed::<core::v1::Service>(value)?.into(),
         ("apps", "DaemonSet") => typed::<apps::v1::DaemonSet>(value)?.into(),
         ("apps", "Deployment") => typed::<apps::v1::Deployment>(value)?.into(),
@@ -225,6 +231,17 @@ fn known(group: &str, kind: &str, value: &Value) -> Result<Typed, ReadError> {
             defaults::node_claim(&mut claim);
             checked(&validation::validate_node_claim(&claim))?;
             claim.into()
+        }
+        (_, "CapacityBuffer") => {
+            let mut buffer = typed::<capacity_buffer::CapacityBuffer>(value)?;
+            defaults::capacity_buffer(&mut buffer);
+            checked(&validation::refused_capacity_buffer(&buffer))?;
+            buffer.into()
+        }
+        (_, "NodeOverlay") => {
+            let overlay = typed::<node_overlay::NodeOverlay>(value)?;
+            checked(&validation::refused_node_overlay(&overlay))?;
+            overlay.into()
         }
         (_, names::NODE_CLASS_KIND) => {
             let class = typed::<v1alpha1::ClusterAPINodeClass>(value)?;

@@ -8,7 +8,9 @@ use karpenter_capi_api::capi::Machine;
 use karpenter_capi_api::condition;
 use karpenter_capi_api::names::{conditions, labels, taints};
 use karpenter_capi_api::v1::NodeClaim;
+use karpenter_capi_catalog::Overlaid;
 use karpenter_capi_lifecycle::ledger::{assigned, bound};
+use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node::{self, Node};
 use karpenter_capi_model::quantity::Rounding;
@@ -36,13 +38,32 @@ pub(super) struct Usage {
     pub(super) nodes: i64,
 }
 
+/// What machines are expected to be.
+#[derive(Clone, Copy)]
+struct Promises<'a> {
+    deployments: &'a Deployments,
+    overlaid: &'a Overlaid,
+}
+
+impl<'a> Promises<'a> {
+    /// What the MachineDeployment's machines are for that NodePool: a claim in flight counts as what it was chosen for, else
+    /// its pods would be given another one.
+    fn of(self, deployment: Option<&'a Deployment>, pool: Option<String>) -> Option<&'a InstanceType> {
+        let read = &deployment?.entry.instance_type;
+        let overlaid = pool.and_then(|pool| self.overlaid.instance_type(&pool, &read.name));
+        Some(overlaid.unwrap_or(read))
+    }
+}
+
 /// Joins each claim of ours with its Node; every other Node stands for itself.
 pub(super) fn read(
     snapshot: &Snapshot,
     options: &InputOptions,
     deployments: &Deployments,
+    overlaid: &Overlaid,
     warnings: &mut Warnings,
 ) -> Nodes {
+    let promises = Promises { deployments, overlaid };
     let mut found = Nodes::default();
     let by_provider_id = by_provider_id(snapshot);
     let mut joined = BTreeSet::new();
@@ -51,7 +72,7 @@ pub(super) fn read(
         if let Some(node) = node {
             joined.insert(name_of(&node.metadata).to_owned());
         }
-        found.add_claim(claim, node, options, deployments, warnings);
+        found.add_claim(claim, node, options, promises, warnings);
     }
     let machines = machines_by_node(snapshot);
     let of_others = provider_ids_of_others(snapshot);
@@ -62,7 +83,7 @@ pub(super) fn read(
             .and_then(|machine| deployment_of(machine, deployments))
             // Another Karpenter's nodes may have the same instance type, but say nothing about our machines.
             .or_else(|| by_labels(node.metadata.labels.as_ref()?, deployments).filter(|_| !is_of_others));
-        found.add_unclaimed(snapshot, node, deployment, options, warnings);
+        found.add_unclaimed(snapshot, node, deployment, options, promises, warnings);
     }
     found.views.sort_by(|a, b| a.name.cmp(&b.name));
     found
@@ -74,11 +95,11 @@ impl Nodes {
         claim: &NodeClaim,
         node: Option<&core::Node>,
         options: &InputOptions,
-        deployments: &Deployments,
+        promises: Promises<'_>,
         warnings: &mut Warnings,
     ) {
-        let deployment = promised_by(claim, deployments);
-        let promise = deployment.map(|deployment| deployment.entry.instance_type.as_ref());
+        let deployment = promised_by(claim, promises.deployments);
+        let promise = promises.of(deployment, pool_of(claim.metadata.labels.as_ref()));
         let name = name_of(&claim.metadata);
         let marked = options.marked.contains(name)
             || node.is_some_and(|node| options.marked.contains(name_of(&node.metadata)));
@@ -106,10 +127,11 @@ impl Nodes {
         node: &core::Node,
         deployment: Option<&Deployment>,
         options: &InputOptions,
+        promises: Promises<'_>,
         warnings: &mut Warnings,
     ) {
         let name = name_of(&node.metadata);
-        let promise = deployment.map(|deployment| deployment.entry.instance_type.as_ref());
+        let promise = promises.of(deployment, pool_of(node.metadata.labels.as_ref()));
         let marked = options.marked.contains(name);
         let (mut view, problems) =
             node::from_api(node::Sources { node: Some(node), claim: None, promise, marked });

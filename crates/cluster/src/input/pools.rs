@@ -9,7 +9,9 @@ use karpenter_capi_api::names::{GROUP, conditions, labels};
 use karpenter_capi_api::v1;
 use karpenter_capi_api::v1alpha1::ClusterAPINodeClass;
 use karpenter_capi_api::validation;
-use karpenter_capi_catalog::{Selection, is_member};
+use karpenter_capi_catalog::{Overlaid, Selection, is_member};
+use karpenter_capi_lifecycle::static_capacity::{self, Count};
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_model::instance_type::InstanceType;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::node_pool::{self, NodePool, NodePoolState};
@@ -21,32 +23,65 @@ use std::sync::Arc;
 pub(super) struct Pools {
     /// Pools that follow the pods, by name.
     pub(super) dynamic: Vec<NodePool>,
+    /// Pools with `replicas`, by name.
+    pub(super) fixed: Vec<StaticPool>,
     /// By pool.
     pub(super) instance_types: BTreeMap<String, Vec<Arc<InstanceType>>>,
     /// MachineDeployments that some node class takes.
     pub(super) taken: BTreeSet<NamespacedName>,
 }
 
+/// A NodePool with `replicas`: its nodes don't depend on pods.
+#[derive(Clone, Debug)]
+pub struct StaticPool {
+    /// The pool.
+    pub pool: NodePool,
+    /// How many nodes it is to hold.
+    pub replicas: i64,
+    /// Its claims.
+    pub count: Count,
+}
+
 /// A node class and what it takes.
 #[derive(Debug, Default)]
-struct Class {
+pub(super) struct Class {
     not_ready: Option<String>,
-    takes: Vec<NamespacedName>,
+    pub(super) takes: Vec<NamespacedName>,
+}
+
+/// Node classes by name.
+pub(super) type Classes<'a> = BTreeMap<&'a str, Class>;
+
+/// What NodePools are read with.
+#[derive(Clone, Copy)]
+pub(super) struct Picture<'a> {
+    pub(super) classes: &'a Classes<'a>,
+    pub(super) deployments: &'a BTreeMap<NamespacedName, Deployment>,
+    pub(super) overlaid: &'a Overlaid,
+    pub(super) usage: &'a BTreeMap<String, Usage>,
+}
+
+/// Reads the node classes.
+pub(super) fn classes<'a>(
+    snapshot: &'a Snapshot,
+    options: &InputOptions,
+    deployments: &BTreeMap<NamespacedName, Deployment>,
+) -> Classes<'a> {
+    snapshot
+        .node_classes
+        .iter()
+        .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
+        .collect()
 }
 
 pub(super) fn read(
     snapshot: &Snapshot,
     options: &InputOptions,
-    deployments: &BTreeMap<NamespacedName, Deployment>,
-    usage: &BTreeMap<String, Usage>,
+    picture: Picture<'_>,
     warnings: &mut Warnings,
 ) -> Pools {
+    let Picture { classes, deployments, overlaid, usage } = picture;
     let mut found = Pools::default();
-    let classes: BTreeMap<&str, Class> = snapshot
-        .node_classes
-        .iter()
-        .map(|(name, class)| (name.name.as_str(), read_class(class, options.origin, deployments)))
-        .collect();
     found.taken.extend(classes.values().flat_map(|class| class.takes.iter().cloned()));
     for (name, pool) in snapshot.node_pools.iter() {
         let object = format!("NodePool/{}", name.name);
@@ -63,19 +98,16 @@ pub(super) fn read(
             warnings.add(object, "it is being deleted and makes no nodes");
             continue;
         }
-        if pool.spec.replicas.is_some() {
-            warnings.add(
-                object,
-                "it is static (spec.replicas): its nodes don't depend on pods, and it is left out here",
-            );
+        let replicas = pool.spec.replicas;
+        if replicas.is_some() && !options.gates.is_on(Gate::StaticCapacity) {
+            let message =
+                "it is static (spec.replicas), and the feature gate StaticCapacity is off: it makes no nodes";
+            warnings.add(object, message);
             continue;
         }
         let class = classes.get(reference.name.as_str());
-        let types: Vec<Arc<InstanceType>> = class
-            .into_iter()
-            .flat_map(|class| &class.takes)
-            .filter_map(|name| Some(Arc::clone(&deployments.get(name)?.entry.instance_type)))
-            .collect();
+        let types =
+            overlaid.choices.get(&name.name).map(|choice| choice.instance_types.clone()).unwrap_or_default();
         let used = usage.get(&name.name).cloned().unwrap_or_default();
         let state = NodePoolState {
             not_ready: not_ready(pool, class, options.origin),
@@ -85,6 +117,12 @@ pub(super) fn read(
         };
         let pool = node_pool::from_api(pool, state);
         warn_about(&pool, &types, &reference.name, deployments, warnings);
+        if let Some(replicas) = replicas {
+            let claims = snapshot.node_claims.values().map(Arc::as_ref);
+            let count = static_capacity::count(&name.name, claims);
+            found.fixed.push(StaticPool { pool, replicas, count });
+            continue;
+        }
         found.instance_types.insert(name.name.clone(), types);
         found.dynamic.push(pool);
     }

@@ -1,11 +1,15 @@
+mod buffers;
 mod nodes;
+mod overlays;
 mod pods;
 mod pools;
 mod spread;
+mod static_pools;
 
 use super::*;
 use crate::files::{Source, load};
 use crate::index::Index;
+use karpenter_capi_model::feature_gates::Gate;
 use karpenter_capi_scheduling::input::{MinValuesPolicy, PreferencePolicy, ReservedOfferingMode};
 use std::fmt::Write;
 
@@ -20,6 +24,7 @@ fn options(origin: Origin) -> InputOptions {
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: 600,
         },
+        gates: FeatureGates::NONE,
         facts: BTreeMap::new(),
         nominations: BTreeMap::new(),
         marked: BTreeSet::new(),

@@ -18,7 +18,10 @@ const TOLD_REASONS: usize = 5;
 /// Sets the metrics of a pass.
 pub(super) fn measure(context: &Context, solved: &Solved, took: Duration) {
     let Solved { provisioning, plan, not_looked_at, zones } = solved;
-    context.metrics.scheduling_finished("provisioner", took, plan.pending.len() - not_looked_at.len());
+    let without_place = plan.pending.iter().filter(|pending| {
+        !not_looked_at.contains(&pending.pod) && provisioning.buffer_of(&pending.pod).is_none()
+    });
+    context.metrics.scheduling_finished("provisioner", took, without_place.count());
     context.metrics.pending_pods_by_effective_zone("provisioner", zones);
     context
         .metrics
@@ -51,7 +54,9 @@ pub(super) async fn tell(context: &Context, solved: &Solved) {
         .flat_map(|placement| placement.pods.iter().map(|pod| (pod, placement.node.clone())))
         .collect();
     nominate(context, provisioning, &nominations).await;
-    let looked_at = plan.pending.iter().filter(|pending| !not_looked_at.contains(&pending.pod));
+    let looked_at = plan.pending.iter().filter(|pending| {
+        !not_looked_at.contains(&pending.pod) && provisioning.buffer_of(&pending.pod).is_none()
+    });
     for pending in looked_at.take(TOLD_PODS) {
         context
             .events
@@ -60,13 +65,14 @@ pub(super) async fn tell(context: &Context, solved: &Solved) {
     }
 }
 
-/// Tells pods of the claims that are made for them.
+/// Tells pods of the claims that are made for them. Those that stand for a buffer aren't there to be told.
 pub(super) async fn nominate(
     context: &Context,
     provisioning: &ProvisioningInput,
     nominations: &[(&NamespacedName, String)],
 ) {
-    for (pod, claim) in nominations.iter().take(TOLD_PODS) {
+    let real = nominations.iter().filter(|(pod, _)| provisioning.buffer_of(pod).is_none());
+    for (pod, claim) in real.take(TOLD_PODS) {
         let message = format!("Pod should schedule on: nodeclaim/{claim}");
         context.events.normal(&pod_reference(provisioning, pod), "Nominated", message).await;
     }

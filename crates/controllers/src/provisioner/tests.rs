@@ -97,6 +97,9 @@ status: {{phase: Pending, conditions: [{{type: PodScheduled, status: 'False', re
 fn context(server: &Server, registry: &Registry, text: &str) -> Arc<Context> {
     let client = || Client::new(server.clone(), "default");
     let queues = Queues {
+        capacity_buffers: Queue::new().0,
+        node_overlays: Queue::new().0,
+        static_pools: Queue::new().0,
         node_classes: Queue::new().0,
         node_pools: Queue::new().0,
         node_claims: Queue::new().0,
@@ -111,6 +114,7 @@ fn context(server: &Server, registry: &Registry, text: &str) -> Arc<Context> {
         version: CapiVersion::V1Beta2,
     };
     let settings = Settings {
+        feature_gates: crate::FeatureGates::default(),
         batch_idle: Duration::ZERO,
         batch_max: Duration::ZERO,
         preference_policy: PreferencePolicy::Respect,

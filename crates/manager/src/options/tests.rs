@@ -69,6 +69,15 @@ fn unknown_and_unsupported_gates_are_told_but_not_refused() {
 }
 
 #[test]
+fn gates_of_features_that_are_there_have_an_effect() {
+    let options =
+        read(&["--feature-gates=NodeOverlay=true,StaticCapacity=true,CapacityBuffer=true"]).unwrap();
+    assert_eq!(options.without_effect(), [""; 0]);
+    let on = options.behaviour.feature_gates.to_string();
+    assert_eq!(on, "ReservedCapacity,NodeOverlay,StaticCapacity,CapacityBuffer");
+}
+
+#[test]
 fn a_malformed_gate_is_refused() {
     for wrong in ["NodeRepair", "NodeRepair=on"] {
         let error = read(&[&format!("--feature-gates={wrong}")]).unwrap_err();

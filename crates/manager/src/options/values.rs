@@ -1,6 +1,5 @@
 //! Values of flags, read once into types that can't be wrong.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -72,82 +71,6 @@ impl FromStr for LogOutputs {
             }
         }
         Ok(Self(outputs))
-    }
-}
-
-/// A feature gate of upstream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Gate {
-    name: &'static str,
-    /// Whether its being enabled changes anything in this program.
-    known_here: bool,
-}
-
-const GATES: [Gate; 6] = [
-    Gate { name: "NodeRepair", known_here: false },
-    Gate { name: "ReservedCapacity", known_here: true },
-    Gate { name: "SpotToSpotConsolidation", known_here: false },
-    Gate { name: "NodeOverlay", known_here: false },
-    Gate { name: "StaticCapacity", known_here: false },
-    Gate { name: "CapacityBuffer", known_here: false },
-];
-
-/// Upstream's default.
-pub(super) const DEFAULT_GATES: &str = "NodeRepair=false,ReservedCapacity=true,SpotToSpotConsolidation=false,NodeOverlay=false,StaticCapacity=false,CapacityBuffer=false";
-
-/// `--feature-gates`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FeatureGates {
-    enabled: Vec<&'static str>,
-    unsupported: Vec<&'static str>,
-    unknown: Vec<String>,
-}
-
-impl FromStr for FeatureGates {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut gates = Self::default();
-        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair
-                .split_once('=')
-                .ok_or_else(|| format!("{pair:?} isn't of the form Name=true or Name=false"))?;
-            let on = match value.trim() {
-                "true" => true,
-                "false" => false,
-                other => return Err(format!("{other:?} of gate {} must be true or false", name.trim())),
-            };
-            match GATES.into_iter().find(|gate| gate.name == name.trim()) {
-                None => gates.unknown.push(name.trim().to_owned()),
-                Some(gate) if on && gate.known_here => gates.enabled.push(gate.name),
-                Some(gate) if on => gates.unsupported.push(gate.name),
-                Some(_) => {}
-            }
-        }
-        Ok(gates)
-    }
-}
-
-impl FeatureGates {
-    pub(super) fn without_effect(&self) -> Vec<String> {
-        let names: Vec<_> = GATES.iter().map(|gate| gate.name).collect();
-        let unknown = self.unknown.iter().map(|name| {
-            format!(
-                "feature gate {name} of --feature-gates is unknown and has no effect; known are {}",
-                names.join(", ")
-            )
-        });
-        let unsupported = self
-            .unsupported
-            .iter()
-            .map(|name| format!("feature gate {name} has no effect: this version doesn't have that feature"));
-        unknown.chain(unsupported).collect()
-    }
-}
-
-impl fmt::Display for FeatureGates {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.enabled.join(","))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{minimal, pool, set, with};
 use crate::{crd, defaults, validation};
 
-fn refusals(
+pub(super) fn refusals(
     crd: &k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     object: &Value,
     old: Option<&Value>,

@@ -2,7 +2,7 @@ use super::*;
 use crate::doctor::picture::{Broken, Wanted, Workload};
 use crate::doctor::report::Severity;
 use jiff::Timestamp;
-use karpenter_capi_api::crd::crds;
+use karpenter_capi_api::crd::{crds, is_optional};
 use karpenter_capi_lifecycle::invariants::Rule;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -129,6 +129,14 @@ fn only(picture: &Picture) -> Finding {
 fn a_sound_cluster_has_no_finding() {
     assert_eq!(judge(&sound(), None), []);
     assert_eq!(leading(&sound(), None).as_deref(), Some("op"));
+}
+
+#[test]
+fn a_definition_that_only_an_optional_feature_needs_may_be_missing() {
+    let mut picture = sound();
+    let optional = picture.workload.definitions.iter_mut();
+    optional.filter(|each| is_optional(&each.shipped)).for_each(|each| each.installed = Ok(None));
+    assert_eq!(judge(&picture, None), []);
 }
 
 #[test]
