@@ -95,6 +95,9 @@ pub(super) struct Reason {
     pub(super) machine_deployment: String,
     pub(super) code: &'static str,
     pub(super) message: String,
+    /// The smallest change that would have got the pod past this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<String>,
 }
 
 /// A MachineDeployment that a node class takes.

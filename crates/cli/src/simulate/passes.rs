@@ -296,6 +296,7 @@ fn pending(pod: plan::PendingPod) -> PendingPod {
         machine_deployment: reason.machine_deployment.map(|name| name.to_string()).unwrap_or_default(),
         code: reason.code.as_str(),
         message: reason.message,
+        remedy: reason.remedy,
     });
     PendingPod { pod: pod.pod.to_string(), reasons: reasons.collect() }
 }

@@ -176,13 +176,7 @@ fn reasons(reasons: &[Reason]) -> String {
     }
     let lines = by_code.into_iter().map(|((_, code), group)| {
         let first = group.first().map_or("", |reason| reason.message.as_str());
-        let mut places: Vec<String> = Vec::new();
-        for reason in &group {
-            let place = place(reason);
-            if !place.is_empty() && !places.contains(&place) {
-                places.push(place);
-            }
-        }
+        let places = different(group.iter().map(|reason| place(reason)).filter(|place| !place.is_empty()));
         let same = group.iter().filter(|reason| reason.message == first).count();
         let others = match group.len() - same {
             0 => String::new(),
@@ -190,9 +184,27 @@ fn reasons(reasons: &[Reason]) -> String {
         };
         let places = if places.is_empty() { String::new() } else { format!(" [{}]", some_of(&places)) };
         let count = if group.len() > 1 { format!(" ({})", group.len()) } else { String::new() };
-        format!("    {code}{count}: {first}{others}{places}")
+        // A line of its own: behind the message nobody would find it.
+        let remedies = different(group.iter().filter_map(|reason| reason.remedy.clone()));
+        let remedies = if remedies.is_empty() {
+            String::new()
+        } else {
+            format!("\n      remedy: {}", some_of(&remedies))
+        };
+        format!("    {code}{count}: {first}{others}{places}{remedies}")
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each once, in order.
+fn different(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for name in names {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    }
+    seen
 }
 
 fn place(reason: &Reason) -> String {

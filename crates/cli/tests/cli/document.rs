@@ -76,13 +76,15 @@ const EXPECTED: &str = r#"{
           "nodePool": "p",
           "machineDeployment": "default/m1",
           "code": "InsufficientResources",
-          "message": "cpu: needs 9, m1 has 4"
+          "message": "cpu: needs 9, m1 has 4",
+          "remedy": "request at most 4 cpu"
         },
         {
           "nodePool": "p",
           "machineDeployment": "default/m2",
           "code": "InsufficientResources",
-          "message": "cpu: needs 9, m2 has 8"
+          "message": "cpu: needs 9, m2 has 8",
+          "remedy": "request at most 8 cpu"
         }
       ]
     }
@@ -191,6 +193,16 @@ fn an_unknown_price_and_zone_are_shown_as_such() {
 }
 
 #[test]
+fn a_reason_that_nobody_can_do_anything_about_has_no_remedy() {
+    let gone = "volumes: [{name: v, persistentVolumeClaim: {claimName: gone}}],";
+    let text =
+        world("", &[deployment("m1", &[("cpu", "4"), ("memory", "16Gi")])]) + &pod("a", gone, "cpu: 1");
+    let reason = &answer(&text, &[]).1["pending"][0]["reasons"][0];
+    assert_eq!((reason["code"].as_str(), reason.get("remedy")), (Some("VolumeMissing"), None));
+    assert!(!simulate(&text, &[]).stdout.contains("remedy"));
+}
+
+#[test]
 fn the_table_is_plain_in_a_pipe_and_says_the_essentials() {
     let ran = simulate(&three_pods(), &[]);
     assert!(!ran.stdout.contains('\u{1b}'), "no colours in a pipe");
@@ -198,7 +210,7 @@ fn the_table_is_plain_in_a_pipe_and_says_the_essentials() {
         "NodeClaims to create",
         "default/m1",
         "0 -> 1",
-        "InsufficientResources (2): cpu: needs 9, m1 has 4; 1 like it",
+        "    InsufficientResources (2): cpu: needs 9, m1 has 4; 1 like it [p: default/m1, p: default/m2]\n      remedy: request at most 4 cpu, request at most 8 cpu\n",
         "2 pods on 1 new node",
         "$0.2/hour after",
     ] {

@@ -4,6 +4,7 @@
 
 mod api_server;
 mod cases;
+mod cases_topology;
 mod common;
 mod doctor;
 mod document;
