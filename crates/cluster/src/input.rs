@@ -22,10 +22,10 @@ use karpenter_capi_scheduling::plan::Warning;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use deployments::{Owned, Scope, offer, offer_of};
-pub use pods::namespaces;
-pub use volumes::volumes;
 pub use overlays::overlaid;
+pub use pods::namespaces;
 pub use pools::StaticPool;
+pub use volumes::volumes;
 
 /// Where the objects come from, and so what may be expected of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -114,7 +114,7 @@ fn context(server: &Server, registry: &Registry, text: &str) -> Arc<Context> {
         version: CapiVersion::V1Beta2,
     };
     let settings = Settings {
-        feature_gates: crate::FeatureGates::default(),
+        feature_gates: crate::DEFAULT_FEATURE_GATES.parse().unwrap(),
         batch_idle: Duration::ZERO,
         batch_max: Duration::ZERO,
         preference_policy: PreferencePolicy::Respect,

@@ -16,6 +16,7 @@ fn request(audit: bool) -> Request {
             reserved_offering_mode: ReservedOfferingMode::Strict,
             max_instance_types: 1,
         },
+        gates: karpenter_capi_model::feature_gates::DEFAULT.parse().unwrap(),
         scheduler_config: SchedulerConfig::default(),
         audit,
     }
