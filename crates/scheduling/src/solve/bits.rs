@@ -25,6 +25,13 @@ impl Bits {
         self.0.remove(number);
     }
 
+    pub(super) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let gone: Vec<usize> = self.iter().filter(|number| !keep(*number)).collect();
+        for number in gone {
+            self.remove(number);
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

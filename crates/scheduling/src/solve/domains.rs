@@ -87,7 +87,9 @@ impl Domains {
             });
             domains.push(Bits::of(key.values.len(), admitted.map(|(domain, _)| domain)));
             let mut bare = slots.clone();
-            of_key.iter().for_each(|of_domain| bare.drop_all(of_domain));
+            for of_domain in of_key {
+                bare.drop_all(of_domain);
+            }
             absent.push(!bare.is_empty());
         }
         (domains, absent)

@@ -121,8 +121,7 @@ impl World<'_> {
             let ports = &template.candidate(slot).daemon_ports;
             super::existing::conflict(self.shapes[errand.shape].ports, ports)
         };
-        let taken: Vec<usize> = slots.iter().filter(|slot| conflicts(*slot)).collect();
-        taken.into_iter().for_each(|slot| slots.remove(slot));
+        slots.retain(|slot| !conflicts(slot));
     }
 
     /// Takes the slots away that limits or maximum sizes forbid.

@@ -48,9 +48,7 @@ impl<'a> Headroom<'a> {
         if self.left.iter().flatten().all(|left| *left > 0) {
             return;
         }
-        let refused: Vec<usize> =
-            slots.iter().filter(|slot| !self.allows(all[*slot].headroom, own)).collect();
-        refused.into_iter().for_each(|slot| slots.remove(slot));
+        slots.retain(|slot| self.allows(all[slot].headroom, own));
     }
 
     /// Moves a claim's hold.

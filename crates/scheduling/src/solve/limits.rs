@@ -8,7 +8,7 @@ use karpenter_capi_model::resources::Resources;
 /// What is limited, how much of it is in use, and how much each slot's machine has of it.
 pub(super) struct Limits {
     names: Vec<String>,
-    limits: Vec<i64>,
+    allowed: Vec<i64>,
     /// In use now, with the claims opened in this solve at the largest type that each may still become.
     used: Vec<i64>,
     capacities: FitTable,
@@ -20,7 +20,7 @@ impl Limits {
         let row = |resources: &Resources| names.iter().map(|name| resources.get(name)).collect::<Vec<_>>();
         let rows: Vec<Vec<i64>> = slots.map(row).collect();
         Self {
-            limits: pool.limits.iter().map(|(_, limit)| limit).collect(),
+            allowed: pool.limits.iter().map(|(_, limit)| limit).collect(),
             used: row(&pool.usage),
             capacities: FitTable::new(&rows, names.len()),
             names,
@@ -29,7 +29,7 @@ impl Limits {
 
     /// Takes the slots away whose machines would pass a limit.
     pub(super) fn keep_within(&self, slots: &mut Bits) {
-        for (axis, (limit, used)) in self.limits.iter().zip(&self.used).enumerate() {
+        for (axis, (limit, used)) in self.allowed.iter().zip(&self.used).enumerate() {
             self.capacities.drop_above(axis, limit.saturating_sub(*used), slots);
         }
     }

@@ -28,12 +28,11 @@ impl<'a> Reservations<'a> {
         let name = offering.requirements.get(self.key).and_then(|own| own.single_value()).unwrap_or("");
         let next = self.left.len();
         let index = if name.is_empty() { next } else { *self.index.entry(name).or_insert(next) };
-        match self.left.get_mut(index) {
-            Some(left) => *left = capacity.min(*left),
-            None => {
-                self.left.push(capacity);
-                self.names.push(name);
-            }
+        if let Some(left) = self.left.get_mut(index) {
+            *left = capacity.min(*left);
+        } else {
+            self.left.push(capacity);
+            self.names.push(name);
         }
         Some(index)
     }

@@ -81,12 +81,11 @@ impl World<'_> {
         let state = self.claims[claim].state;
         let ways = self.ways(claim, key);
         ways.into_iter().any(|domain| {
-            let pin = match domain {
-                Some(domain) => self.pin(key, domain),
-                None => {
-                    let bare = Requirement::does_not_exist(self.domains.name(key));
-                    self.states.number(&std::iter::once(bare).collect())
-                }
+            let pin = if let Some(domain) = domain {
+                self.pin(key, domain)
+            } else {
+                let bare = Requirement::does_not_exist(self.domains.name(key));
+                self.states.number(&std::iter::once(bare).collect())
             };
             let pinned = self.states.with(&self.templates, &self.domains, state, pin);
             pinned.is_some_and(|pinned| self.become_pinned(claim, pinned))

@@ -286,7 +286,9 @@ impl<'a> World<'a> {
         for claim in &self.claims {
             let state = self.states.get(claim.state);
             let kept = kept(claim, state, &self.templates[state.template], options);
-            kept.iter().for_each(|slot| listed[state.template].insert(*slot));
+            for slot in &kept {
+                listed[state.template].insert(*slot);
+            }
             all_kept.push(kept);
         }
         let tables: Vec<Table> = self

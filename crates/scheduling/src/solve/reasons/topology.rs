@@ -36,13 +36,11 @@ pub(super) fn stopped(world: &World<'_>, errand: Errand, state: StateId) -> Stop
     }
     let new = world.host(world.claims.len());
     let refusing = level.by_host.iter().find(|ruling| !ruling.constraint.allows(world.group_of(ruling), new));
-    match refusing {
-        Some(ruling) => words(HOSTNAME, ruling, world.group_of(ruling), &[]),
-        None => {
-            let message = "its topology constraints can't be met together".to_owned();
-            Stopped::new(RANK, ReasonCode::Topology, message)
-        }
+    if let Some(ruling) = refusing {
+        return words(HOSTNAME, ruling, world.group_of(ruling), &[]);
     }
+    let message = "its topology constraints can't be met together".to_owned();
+    Stopped::new(RANK, ReasonCode::Topology, message)
 }
 
 /// What the rules over topology keys are about: spread, or else affinity.
