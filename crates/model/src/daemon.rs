@@ -34,12 +34,12 @@ pub fn from_daemon_set(set: &DaemonSet, live: Option<&core::Pod>, limit_ranges: 
             converted.requests = admitted;
         }
     }
-    converted.owner = Some(Owner {
+    converted.owner = Some(Box::new(Owner {
         api_version: "apps/v1".to_owned(),
         kind: "DaemonSet".to_owned(),
         name: set.metadata.name.clone().unwrap_or_default(),
         uid: set.metadata.uid.clone().unwrap_or_default(),
-    });
+    }));
     converted
 }
 

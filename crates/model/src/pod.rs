@@ -7,9 +7,11 @@ use crate::selector::LabelSelector;
 use crate::taint::Toleration;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 mod affinity;
 mod from_api;
+mod labels;
 pub mod requests;
 
 pub use from_api::{apply_limit_ranges, from_api};
@@ -21,8 +23,8 @@ pub struct Pod {
     pub name: NamespacedName,
     /// The API server's UID; `namespace/name` where a file has none.
     pub uid: String,
-    /// The pod's labels.
-    pub labels: BTreeMap<String, String>,
+    /// The pod's labels. Pods of one workload share them, since a map of its own would be the larger half of most pods.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Effective requests, sidecars, overhead and `pods: 1` included.
     pub requests: Resources,
     /// `spec.nodeSelector`, keys normalised.
@@ -50,7 +52,7 @@ pub struct Pod {
     /// True when the pod asks for dynamic resources (`spec.resourceClaims`).
     pub needs_dynamic_resources: bool,
     /// The controlling owner.
-    pub owner: Option<Owner>,
+    pub owner: Option<Box<Owner>>,
     /// `spec.priority`.
     pub priority: Option<i32>,
     /// When it was made.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+pub(crate) mod plain;
+
 /// Units of the internal fixed point: a quantity is stored in 1e-9 of its unit, as Kubernetes does.
 const NANO: i128 = 1_000_000_000;
 

@@ -1,6 +1,6 @@
 //! Resource amounts in fixed slots.
 
-use crate::quantity::{Quantity, Rounding, Scale};
+use crate::quantity::{Quantity, Rounding, Scale, plain};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -315,13 +315,17 @@ fn format_bytes(amount: i64) -> String {
 
 /// One amount of a resource list.
 pub fn read_amount(resource: &str, text: &str, rounding: Rounding) -> Result<i64, InvalidResource> {
+    let scale = Scale::of(resource);
+    if let Some(amount) = plain::amount(text, scale, rounding) {
+        return Ok(amount);
+    }
     let invalid =
         |reason: String| InvalidResource { resource: resource.to_owned(), value: text.to_owned(), reason };
     let quantity = Quantity::parse(text).map_err(|error| invalid(error.to_string()))?;
     if quantity.is_negative() {
         return Err(invalid(format!("{text:?} is negative; an amount is zero or more")));
     }
-    Ok(quantity.amount(Scale::of(resource), rounding))
+    Ok(quantity.amount(scale, rounding))
 }
 
 #[cfg(test)]

@@ -51,7 +51,10 @@ pub struct InvalidSelector {
 impl LabelSelector {
     /// Reads a selector. Values that no label could have are kept: they match nothing.
     pub fn from_api(selector: &meta::LabelSelector) -> Result<Self, InvalidSelector> {
-        let mut parsed = Self::default();
+        // Exactly as many as there are: every pod that is kept has a selector or two.
+        let count = selector.match_labels.as_ref().map_or(0, BTreeMap::len)
+            + selector.match_expressions.as_ref().map_or(0, Vec::len);
+        let mut parsed = Self { expressions: Vec::with_capacity(count) };
         for (key, value) in selector.match_labels.iter().flatten() {
             parsed.require(key, SelectorOperator::In, std::slice::from_ref(value));
         }

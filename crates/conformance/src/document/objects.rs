@@ -27,12 +27,20 @@ pub(super) fn read(objects: &Value) -> Result<Arc<Snapshot>, DocumentError> {
 }
 
 pub(super) fn input(document: Document) -> Input {
-    let wanting: Vec<Arc<PodRecord>> =
-        document.pods.into_iter().map(|pod| Arc::new(PodRecord::from(pod))).collect();
+    let mut pods: Vec<Arc<Pod>> = Vec::with_capacity(document.pods.len());
+    let mut mounting: Vec<Arc<PodRecord>> = Vec::new();
+    for object in document.pods {
+        let model = Arc::new(pod::from_api(&object));
+        // Volumes are the only thing for which an object is looked at again; it is much larger than what is made of it.
+        if !model.volume_claims.is_empty() {
+            mounting.push(Arc::new(PodRecord { object, model: Arc::clone(&model) }));
+        }
+        pods.push(model);
+    }
     let bound = models(&document.bound_pods);
-    let all = wanting.iter().map(|record| &record.model).chain(&bound);
+    let all = pods.iter().chain(&bound);
     let namespaces = namespaces(&document.objects, all.map(|pod| pod.name.namespace.as_str()));
-    let volumes = volumes(&document.objects, &wanting, &bound);
+    let volumes = volumes(&document.objects, &mounting, &bound);
     let mut bound_pods: BTreeMap<String, Vec<Arc<Pod>>> = BTreeMap::new();
     for pod in bound.into_iter().filter(|pod| !pod.is_terminal()) {
         if let Some(node) = pod.node_name.clone() {
@@ -56,7 +64,7 @@ pub(super) fn input(document: Document) -> Input {
     Input {
         now,
         options: document.options,
-        pods: wanting.iter().map(|record| Arc::clone(&record.model)).collect(),
+        pods,
         nominations: BTreeMap::new(),
         bound_pods,
         daemon_pods: models(&document.daemon_pods),

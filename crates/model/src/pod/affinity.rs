@@ -59,11 +59,12 @@ pub(super) fn terms(
     pod_labels: &Labels,
     invalid: &mut Vec<String>,
 ) -> (Vec<PodAffinityTerm>, Vec<PreferredTerm<PodAffinityTerm>>) {
-    let required =
-        required.into_iter().flatten().map(|term| affinity_term(term, pod_labels, invalid)).collect();
+    // Slices and not flattened options, so that the lists are made with the right length.
+    let required = required.unwrap_or_default();
+    let required = required.iter().map(|term| affinity_term(term, pod_labels, invalid)).collect();
     let preferred = preferred
-        .into_iter()
-        .flatten()
+        .unwrap_or_default()
+        .iter()
         .map(|weighted| PreferredTerm {
             weight: weighted.weight,
             term: affinity_term(&weighted.pod_affinity_term, pod_labels, invalid),
@@ -138,7 +139,11 @@ fn merge_keys(
     keys: Option<&[String]>,
     pod_labels: &Labels,
 ) {
-    for key in keys.into_iter().flatten() {
+    let keys = keys.unwrap_or_default();
+    if keys.is_empty() {
+        return;
+    }
+    for key in keys {
         if let Some(value) = pod_labels.get(key) {
             selector.require(key, operator, std::slice::from_ref(value));
         }

@@ -1,7 +1,7 @@
 //! A pod of the API to the model's, in one pass that finds everything wrong with it.
 
 use super::requests::{Defaulting, effective};
-use super::{HostPort, Owner, Pod, PodAffinityTerm, PodPhase, PreferredTerm, affinity};
+use super::{HostPort, Owner, Pod, PodAffinityTerm, PodPhase, PreferredTerm, affinity, labels};
 use crate::name::NamespacedName;
 use crate::requirements::Requirements;
 use crate::taint::Toleration;
@@ -23,9 +23,9 @@ pub fn from_api(pod: &core::Pod) -> Pod {
 fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::PodStatus>) -> Pod {
     let mut invalid = Vec::new();
     let name = name_of(metadata);
-    let labels = metadata.labels.clone().unwrap_or_default();
+    let labels = labels::shared(metadata.labels.as_ref());
     let affinities = affinities(spec, &labels, &mut invalid);
-    let spread = spec.topology_spread_constraints.iter().flatten();
+    let spread = spec.topology_spread_constraints.as_deref().unwrap_or_default();
     Pod {
         uid: metadata.uid.clone().unwrap_or_else(|| name.to_string()),
         requests: effective(spec, status, Defaulting::Apply, &mut invalid),
@@ -34,6 +34,7 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
         preferred_node_affinity: affinities.nodes.1,
         tolerations: tolerations(spec, &mut invalid),
         topology_spread: spread
+            .iter()
             .map(|constraint| affinity::spread(constraint, &labels, &mut invalid))
             .collect(),
         pod_affinity: affinities.with_pods.0,
@@ -43,7 +44,7 @@ fn convert(metadata: &ObjectMeta, spec: &core::PodSpec, status: Option<&core::Po
         volume_claims: volume_claims(&name, spec),
         host_ports: host_ports(spec),
         needs_dynamic_resources: needs_dynamic_resources(spec),
-        owner: owner(metadata),
+        owner: owner(metadata).map(Box::new),
         priority: spec.priority,
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
         node_name: spec.node_name.clone().filter(|node| !node.is_empty()),
@@ -93,16 +94,15 @@ fn affinities(
 }
 
 fn name_of(metadata: &ObjectMeta) -> NamespacedName {
-    let namespace = metadata.namespace.clone().filter(|namespace| !namespace.is_empty());
-    NamespacedName::new(
-        namespace.unwrap_or_else(|| "default".to_owned()),
-        metadata.name.clone().or_else(|| metadata.generate_name.clone()).unwrap_or_default(),
-    )
+    let namespace = metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty());
+    let name = metadata.name.as_deref().or(metadata.generate_name.as_deref());
+    NamespacedName::new(namespace.unwrap_or("default"), name.unwrap_or_default())
 }
 
 fn tolerations(spec: &core::PodSpec, invalid: &mut Vec<String>) -> Vec<Toleration> {
-    let mut parsed = Vec::new();
-    for toleration in spec.tolerations.iter().flatten() {
+    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
+    let mut parsed = Vec::with_capacity(tolerations.len());
+    for toleration in tolerations {
         match Toleration::from_api(toleration) {
             Ok(toleration) => parsed.push(toleration),
             Err(error) => invalid.push(format!("spec.tolerations: {error}")),

@@ -5,6 +5,7 @@ use crate::resources::{CPU, HUGEPAGES_PREFIX, MEMORY, Resources, read_amount};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Whether missing requests are filled in, as the API server does when a pod is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +39,13 @@ pub fn effective(
         requests.set(&name, amount);
     }
     if let Some(overhead) = &spec.overhead {
-        requests.add(&reader.list(overhead, "spec.overhead"));
+        requests.add(&reader.list(overhead, format_args!("spec.overhead")));
     }
-    requests.add(&Resources::one_pod());
+    requests.pods = requests.pods.saturating_add(1);
     requests
 }
 
+/// Paths of fields come as `format_args`, of which a text is made only for what can't be read.
 struct Reader<'a> {
     defaulting: Defaulting,
     /// The pod asks for a size that its node never has: what it has counts, not what it asks for.
@@ -75,7 +77,8 @@ impl Reader<'_> {
                 starting = starting.max(&own.plus(&sidecars));
             }
         }
-        sum.max(&starting)
+        // Most pods start nothing beforehand.
+        if starting.is_zero() { sum } else { sum.max(&starting) }
     }
 
     fn container(
@@ -84,18 +87,19 @@ impl Reader<'_> {
         state: Option<&ContainerStatus>,
         field: &str,
     ) -> Resources {
-        let path = || format!("spec.{field}[{}].resources", container.name);
         let Some(resources) = &container.resources else {
             return Resources::ZERO;
         };
         let mut own = Resources::ZERO;
         if let Some(requests) = &resources.requests {
-            own = self.list(requests, &format!("{}.requests", path()));
+            let path = format_args!("spec.{field}[{}].resources.requests", container.name);
+            own = self.list(requests, path);
         }
         if let (Some(limits), Defaulting::Apply) = (&resources.limits, self.defaulting) {
             for (name, limit) in limits {
                 if resources.requests.as_ref().is_none_or(|requests| !requests.contains_key(name)) {
-                    let amount = self.amount(name, limit, &format!("{}.limits", path()));
+                    let path = format_args!("spec.{field}[{}].resources.limits", container.name);
+                    let amount = self.amount(name, limit, path);
                     own.set(name, amount);
                 }
             }
@@ -103,14 +107,14 @@ impl Reader<'_> {
         match state.and_then(|state| Some((state, state.resources.as_ref()?))) {
             Some((state, actual)) => {
                 let lists = [actual.requests.as_ref(), state.allocated_resources.as_ref()];
-                self.resized(own, lists, &format!("status of container {}", container.name))
+                self.resized(own, lists, format_args!("status of container {}", container.name))
             }
             None => own,
         }
     }
 
     /// What counts of something that was resized, or is to be.
-    fn resized(&mut self, asked: Resources, had: [Option<&List>; 2], path: &str) -> Resources {
+    fn resized(&mut self, asked: Resources, had: [Option<&List>; 2], path: fmt::Arguments<'_>) -> Resources {
         let asked = if self.infeasible { Resources::ZERO } else { asked };
         had.into_iter().flatten().fold(asked, |most, list| most.max(&self.list(list, path)))
     }
@@ -128,13 +132,16 @@ impl Reader<'_> {
         let mut amounts = BTreeMap::new();
         for (name, quantity) in resources.requests.iter().flatten() {
             if is_pod_level(name) {
-                amounts.insert(name.clone(), self.amount(name, quantity, "spec.resources.requests"));
+                amounts.insert(
+                    name.clone(),
+                    self.amount(name, quantity, format_args!("spec.resources.requests")),
+                );
             }
         }
         if let Some((status, actual)) = status.and_then(|status| Some((status, status.resources.as_ref()?))) {
             let asked = amounts.iter().fold(Resources::ZERO, |all, (name, amount)| all.with(name, *amount));
             let lists = [actual.requests.as_ref(), status.allocated_resources.as_ref()];
-            let counting = self.resized(asked, lists, "status.resources");
+            let counting = self.resized(asked, lists, format_args!("status.resources"));
             for (name, amount) in &mut amounts {
                 *amount = counting.get(name);
             }
@@ -142,7 +149,7 @@ impl Reader<'_> {
         if self.defaulting == Defaulting::Apply {
             for (name, quantity) in resources.limits.iter().flatten() {
                 if is_pod_level(name) && !amounts.contains_key(name) {
-                    let limit = self.amount(name, quantity, "spec.resources.limits");
+                    let limit = self.amount(name, quantity, format_args!("spec.resources.limits"));
                     let summed = containers.get(name);
                     let overcommittable = !name.starts_with(HUGEPAGES_PREFIX);
                     amounts.insert(name.clone(), if summed > 0 && overcommittable { summed } else { limit });
@@ -152,7 +159,7 @@ impl Reader<'_> {
         amounts.into_iter().collect()
     }
 
-    fn list(&mut self, list: &List, path: &str) -> Resources {
+    fn list(&mut self, list: &List, path: fmt::Arguments<'_>) -> Resources {
         let mut resources = Resources::ZERO;
         for (name, quantity) in list {
             let amount = self.amount(name, quantity, path);
@@ -161,7 +168,7 @@ impl Reader<'_> {
         resources
     }
 
-    fn amount(&mut self, name: &str, quantity: &Quantity, path: &str) -> i64 {
+    fn amount(&mut self, name: &str, quantity: &Quantity, path: fmt::Arguments<'_>) -> i64 {
         read_amount(name, &quantity.0, Rounding::Up).unwrap_or_else(|error| {
             self.invalid.push(format!("{path}: {error}"));
             0
