@@ -19,6 +19,7 @@ mod place;
 mod query;
 mod reasons;
 mod reserved;
+mod seen;
 mod settle;
 mod shape;
 mod states;

@@ -6,20 +6,19 @@ use super::daemons::Daemons;
 use super::headroom::Headroom;
 use super::limits::Limits;
 use super::reserved::Reservations;
+use super::seen::{Seen, capped};
 use crate::input::Input;
 use karpenter_capi_model::instance_type::{InstanceType, Offering, order_prices};
 use karpenter_capi_model::label;
-use karpenter_capi_model::name::NamespacedName;
-use karpenter_capi_model::node::Node;
 use karpenter_capi_model::node_pool::NodePool;
 use karpenter_capi_model::pod::HostPort;
 use karpenter_capi_model::reason::UnavailableReason;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_model::requirements::Requirements;
-use karpenter_capi_model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
+use karpenter_capi_model::resources::Resources;
 use karpenter_capi_model::taint::{Taint, Toleration, untolerated};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -383,38 +382,4 @@ fn lasting_taints(of_type: &InstanceType, pool: &NodePool) -> Vec<Taint> {
     let lasting =
         |taint: &&Taint| !taint.is_ephemeral() && !pool.startup_taints.iter().any(|own| own.matches(taint));
     of_type.taints.iter().filter(lasting).cloned().collect()
-}
-
-/// What real machines of each MachineDeployment turned out to have: a promise that is known to be too good would make node
-/// after node that its pod doesn't fit.
-struct Seen<'a>(BTreeMap<&'a NamespacedName, Vec<&'a Node>>);
-
-impl<'a> Seen<'a> {
-    fn new(input: &'a Input) -> Self {
-        let mut nodes: BTreeMap<&NamespacedName, Vec<&Node>> = BTreeMap::new();
-        for node in input.nodes.iter().filter(|node| node.has_node && node.initialized) {
-            if let Some(deployment) = &node.machine_deployment {
-                nodes.entry(deployment).or_default().push(node);
-            }
-        }
-        Self(nodes)
-    }
-
-    /// The largest allocatable seen on machines like the type's; None where there is none.
-    fn cap(&self, of_type: &InstanceType) -> Option<Resources> {
-        let nodes = self.0.get(of_type.machine_deployment.as_ref()?)?;
-        nodes
-            .iter()
-            .filter(|node| node.is_like(of_type))
-            .map(|node| node.allocatable.clone())
-            .reduce(|a, b| a.max(&b))
-    }
-}
-
-fn capped(promised: &Resources, cap: &Resources) -> Resources {
-    let mut real = promised.clone();
-    for name in [CPU, MEMORY, EPHEMERAL_STORAGE, PODS] {
-        real.set(name, promised.get(name).min(cap.get(name)));
-    }
-    real
 }
