@@ -1,9 +1,11 @@
 //! Random worlds of pods that constrain each other: whatever is decided, `audit` finds nothing wrong.
 
+use crate::properties::shuffle;
 use crate::support::*;
 use karpenter_capi_model::name::NamespacedName;
 use karpenter_capi_model::requirement::Requirement;
 use karpenter_capi_scheduling::input::{PreferencePolicy, VolumeClaim};
+use karpenter_capi_scheduling::solve;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -182,7 +184,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn pods_that_constrain_each_other_are_placed_right(spec in specs()) {
-        solved(&build(&spec).0);
+    fn pods_that_constrain_each_other_are_placed_right_whatever_the_order(spec in specs(), seed in any::<u64>()) {
+        let input = build(&spec).0;
+        let plan = solved(&input);
+        let mut shuffled = input;
+        shuffle(&mut shuffled.pods, seed);
+        shuffle(&mut shuffled.nodes, seed);
+        shuffle(&mut shuffled.node_pools, seed);
+        for types in shuffled.instance_types.values_mut() {
+            shuffle(types, seed);
+        }
+        for pods in shuffled.bound_pods.values_mut() {
+            shuffle(pods, seed);
+        }
+        prop_assert_eq!(solve(&shuffled), plan);
     }
 }

@@ -118,7 +118,7 @@ fn total(plan: &Plan) -> Price {
 }
 
 /// A permutation from a seed, without a random generator.
-fn shuffle<T>(list: &mut [T], seed: u64) {
+pub(crate) fn shuffle<T>(list: &mut [T], seed: u64) {
     let mut state = seed | 1;
     for index in (1..list.len()).rev() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -162,6 +162,25 @@ proptest! {
         if let Some(price) = &mut spec.types[which].2 {
             *price = price.saturating_add(more).min(99);
         }
+        let after = solved(&build(&spec, false));
+        prop_assert!(total(&after) >= total(&before));
+        prop_assert_eq!(after.pending.len(), before.pending.len());
+    }
+
+    #[test]
+    fn a_dearer_type_never_lowers_the_total(spec in specs(), which in 0..6_usize, more in 1..50_u8) {
+        // Without limits, and without alternatives, of which the cheaper one is taken: then prices decide what is launched and not how
+        // pods are packed. Types without a price are left out of the total, so that all have one.
+        let mut spec = spec;
+        for pod in spec.pods.iter_mut().filter(|pod| pod.2 == 3) {
+            pod.2 = 4;
+        }
+        for price in spec.types.iter_mut().map(|one| &mut one.2) {
+            *price = price.or(Some(50));
+        }
+        let before = solved(&build(&spec, false));
+        let which = which % spec.types.len();
+        spec.types[which].2 = spec.types[which].2.map(|price| price.saturating_add(more).min(99));
         let after = solved(&build(&spec, false));
         prop_assert!(total(&after) >= total(&before));
         prop_assert_eq!(after.pending.len(), before.pending.len());
