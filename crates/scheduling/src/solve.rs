@@ -7,6 +7,7 @@
 mod amounts;
 mod bits;
 mod claim;
+mod counting;
 mod daemons;
 mod demand;
 mod domains;
@@ -15,6 +16,7 @@ mod fit;
 mod headroom;
 mod limits;
 mod min_values;
+mod nodes;
 mod place;
 mod query;
 mod reasons;

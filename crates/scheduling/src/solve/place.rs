@@ -4,7 +4,7 @@ use super::amounts::fits;
 use super::claim::Turn;
 use super::existing::{Verdict, conflict};
 use super::fit::{Answer, Fit};
-use super::query::{ClaimPart, NodePart, Opening, Query};
+use super::query::{ClaimPart, Opening, Query};
 use super::shape::{Level, Ruling};
 use super::states::StateId;
 use super::targets::Allowed;
@@ -104,79 +104,19 @@ impl World<'_> {
         self.note_on_node(shape, node);
     }
 
-    /// The first node that takes the pod.
-    fn find_node(&mut self, errand: Errand, query: &mut Query) -> Option<usize> {
-        let (shape, pod) = (&self.shapes[errand.shape], self.pods[errand.pod]);
-        let level = &shape.levels[errand.level];
-        let parts = query.nodes.get_or_insert_with(|| self.node_parts(errand));
-        let mut found: Option<usize> = None;
-        for part in parts {
-            let class = &self.classes[part.class];
-            if !self.domains_allow(level, &class.domains) {
-                continue;
-            }
-            let mut never = true;
-            for index in part.head..class.nodes.len() {
-                let node = class.nodes[index];
-                if found.is_some_and(|found| found < node) {
-                    break;
-                }
-                let existing = &self.nodes[node];
-                let called = part.any_host || existing.is_called(&part.met, level);
-                let verdict = match existing.has_room(self.input, pod, shape) {
-                    Verdict::Yes if called => self.host_allows(level, node),
-                    Verdict::Yes => Verdict::Never,
-                    other => other,
-                };
-                match verdict {
-                    Verdict::Yes => {
-                        found = Some(node);
-                        break;
-                    }
-                    Verdict::Never if never => part.head = index + 1,
-                    Verdict::Never => {}
-                    Verdict::NotNow => never = false,
-                }
-            }
-        }
-        found
-    }
-
-    fn node_parts(&self, errand: Errand) -> Vec<NodePart> {
-        let (level, pod) = (&self.shapes[errand.shape].levels[errand.level], self.pods[errand.pod]);
-        let parts = self.classes.iter().enumerate().map(|(class, of_class)| {
-            let met = of_class.met(level, pod, &self.states);
-            let any_host = met.iter().any(|index| level.alternatives[*index].hostname.is_none());
-            NodePart { class, met, any_host, head: 0 }
-        });
-        parts.filter(|part| !part.met.is_empty()).collect()
-    }
-
-    /// Whether the pod, with one of its sets of wishes, may go to a certain node.
-    pub(super) fn node_takes(&self, pod: usize, level: usize, node: usize) -> bool {
-        let shape = &self.shapes[self.shape_of[pod]];
-        let level = &shape.levels[level];
-        let class = &self.classes[self.nodes[node].class];
-        let met = class.met(level, self.pods[pod], &self.states);
-        self.nodes[node].is_called(&met, level)
-            && self.domains_allow(level, &class.domains)
-            && self.nodes[node].has_room(self.input, self.pods[pod], shape) == Verdict::Yes
-            && self.host_allows(level, node) == Verdict::Yes
-    }
-
     pub(super) fn group_of(&self, ruling: &Ruling) -> &Group {
         let groups = if ruling.repulsion { &self.repulsions } else { &self.groups };
         &groups[ruling.constraint.group]
     }
 
-    fn domains_allow(&self, level: &Level, domains: &[Option<usize>]) -> bool {
+    pub(super) fn domains_allow(&self, level: &Level, domains: &[Option<usize>]) -> bool {
         level.by_key.iter().all(|ruling| match ruling.key.and_then(|key| domains[key]) {
             Some(domain) => ruling.constraint.allows(self.group_of(ruling), domain),
             None => !ruling.constraint.needs_label(),
         })
     }
 
-    fn host_allows(&self, level: &Level, host: usize) -> Verdict {
+    pub(super) fn host_allows(&self, level: &Level, host: usize) -> Verdict {
         host_allows(&self.groups, &self.repulsions, level, host)
     }
 
