@@ -60,8 +60,13 @@ pub fn namespaces<'n>(
     snapshot: &Snapshot,
     of_pods: impl IntoIterator<Item = &'n str>,
 ) -> BTreeMap<String, BTreeMap<String, String>> {
-    let mut found: BTreeMap<String, BTreeMap<String, String>> =
-        of_pods.into_iter().map(|name| (name.to_owned(), BTreeMap::new())).collect();
+    let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for name in of_pods {
+        // There are many pods to a namespace: no copy of its name for each of them.
+        if !found.contains_key(name) {
+            found.insert(name.to_owned(), BTreeMap::new());
+        }
+    }
     for (name, namespace) in snapshot.namespaces.iter() {
         found.insert(name.name.clone(), namespace.metadata.labels.clone().unwrap_or_default());
     }
