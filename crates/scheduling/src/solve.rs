@@ -37,6 +37,7 @@ use crate::plan::Plan;
 use crate::screen::Screen;
 use karpenter_capi_model::pod::Pod;
 use place::Outcome;
+use query::Query;
 use std::collections::VecDeque;
 use world::World;
 
@@ -116,6 +117,8 @@ impl World<'_> {
     fn place_round(&mut self, mut queue: VecDeque<usize>, go_on: &dyn Fn() -> bool) -> (Vec<usize>, bool) {
         // For each shape how much had been placed when it last found nothing: the next pod of it needn't try until there is more.
         let mut failed: Vec<Option<usize>> = vec![None; self.shapes.len()];
+        let mut waiting = vec![0_usize; self.shapes.len()];
+        queue.iter().for_each(|pod| waiting[self.shape_of[*pod]] += 1);
         let (mut placed, mut without_progress) = (0, 0);
         let mut ended = true;
         while let Some(pod) = queue.pop_front() {
@@ -129,6 +132,11 @@ impl World<'_> {
             if !hopeless && self.place(pod) == Outcome::Placed {
                 placed += 1;
                 without_progress = 0;
+                waiting[shape] -= 1;
+                if waiting[shape] == 0 {
+                    // What is known for the shape helps nobody any more.
+                    self.queries[shape].iter_mut().for_each(|query| *query = Query::default());
+                }
                 continue;
             }
             failed[shape] = Some(placed);

@@ -1,32 +1,45 @@
 //! Who is where before the first pod is placed, and what is added on nodes. What is added in claims is in [`super::settle`].
 
+use super::bits::Bits;
 use super::states::StateId;
 use super::topology::{Field, Group};
 use super::world::World;
 use karpenter_capi_model::taint::{Taint, untolerated};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl World<'_> {
-    /// For each spread over a key the domains that nodes which take part are in, or may be in.
+    /// For each spread over a key the domains that nodes which take part are in, or may be in. Spreads are many, filters few.
     pub(super) fn find_eligible(&mut self) {
+        let mut by_filter: FxHashMap<usize, Vec<Bits>> = FxHashMap::default();
         for number in 0..self.groups.len() {
             let (Field::Key(key), filter) = (self.groups[number].field, self.groups[number].filter) else {
                 continue;
             };
-            for index in 0..self.nodes.len() {
-                if let Some(domain) = self.classes[self.nodes[index].class].domains[key]
-                    && self.takes_part(filter, index)
-                {
-                    self.groups[number].eligible.insert(domain);
-                }
-            }
-            for base in self.bases.clone().into_iter().flatten() {
-                for state in self.filtered_states(filter, base) {
-                    let domains = self.states.get(state).domains[key].clone();
-                    self.groups[number].eligible.add_all(&domains);
+            let eligible = by_filter.entry(filter).or_insert_with(|| self.eligible(filter));
+            self.groups[number].eligible.copy(&eligible[key]);
+        }
+    }
+
+    /// For each topology key the domains of nodes that take part in spreads with this filter, those that exist and those to come.
+    fn eligible(&mut self, filter: usize) -> Vec<Bits> {
+        let keys = 0..self.domains.len();
+        let mut eligible: Vec<Bits> = keys.clone().map(|key| Bits::empty(self.domains.count(key))).collect();
+        for node in (0..self.nodes.len()).filter(|node| self.takes_part(filter, *node)) {
+            for (key, domain) in self.classes[self.nodes[node].class].domains.iter().enumerate() {
+                if let Some(domain) = domain {
+                    eligible[key].insert(*domain);
                 }
             }
         }
+        for base in self.bases.clone().into_iter().flatten() {
+            for state in self.filtered_states(filter, base) {
+                for key in keys.clone() {
+                    eligible[key].add_all(&self.states.get(state).domains[key]);
+                }
+            }
+        }
+        eligible
     }
 
     /// The states of claims that take part in spreads with this filter, of those that come from a state.

@@ -321,8 +321,6 @@ impl<'a, 'w> Compiler<'a, 'w> {
 
     fn shape(&self, pod: &'a Pod, spec: usize, groups: &[usize], repelled: &[usize]) -> Shape<'a> {
         let spec = &self.specs[spec];
-        let fields: Vec<Field> = self.catalogues.groups.iter().map(|(field, _)| *field).collect();
-        let repulsions: Vec<Field> = self.catalogues.repulsions.iter().copied().collect();
         let levels = spec.levels.iter().map(|draft| {
             let own = draft.constraints.iter().map(|drafted| {
                 let group = drafted.group;
@@ -331,14 +329,14 @@ impl<'a, 'w> Compiler<'a, 'w> {
                     constraint: Constraint { rule, group },
                     repulsion: false,
                     required: drafted.required,
-                    key: fields[group].key(),
+                    key: self.catalogues.groups.get(group).0.key(),
                 }
             });
             let others = repelled.iter().map(|repulsion| Ruling {
                 constraint: Constraint { rule: Rule::Away, group: *repulsion },
                 repulsion: true,
                 required: true,
-                key: repulsions[*repulsion].key(),
+                key: self.catalogues.repulsions.get(*repulsion).key(),
             });
             let (by_host, by_key) = own.chain(others).partition(|ruling: &Ruling| ruling.key.is_none());
             Level {

@@ -122,6 +122,10 @@ impl<T: Clone + Eq + Hash> Catalogue<T> {
         number
     }
 
+    pub(in crate::solve) fn get(&self, number: usize) -> &T {
+        &self.all[number].1
+    }
+
     pub(in crate::solve) fn iter(&self) -> impl Iterator<Item = &T> {
         self.all.iter().map(|(_, of)| of)
     }
