@@ -3,6 +3,7 @@
 mod audit;
 mod bad_input;
 mod coexistence;
+mod constrained;
 mod crash;
 mod crash_points;
 mod doctor;
