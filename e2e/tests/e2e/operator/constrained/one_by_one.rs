@@ -85,8 +85,8 @@ pub(super) async fn released(stage: &Stage<'_>, promises: &Promises) -> Result<V
     let api = api(stage);
     let mut refused = Vec::new();
     for promise in promises.in_turns() {
-        let (name, promised) = (promise.name(), promises.promised(promise)?);
-        let nominated = Patch::Merge(json!({ "status": { "nominatedNodeName": promised } }));
+        let (name, node) = (promise.name(), promises.promised(promise)?);
+        let nominated = Patch::Merge(json!({ "status": { "nominatedNodeName": node } }));
         api.patch_status(name, &PatchParams::default(), &nominated).await?;
         let go = Patch::Merge(json!({ "spec": { "schedulingGates": null } }));
         api.patch(name, &PatchParams::default(), &go).await?;
@@ -96,12 +96,12 @@ pub(super) async fn released(stage: &Stage<'_>, promises: &Promises) -> Result<V
             Ok(node)
         });
         match bound.await {
-            Ok(node) if node == promised => {}
-            Ok(node) => refused.push(format!("{name} is on {node}, was promised {promised}")),
+            Ok(found) if found == node => {}
+            Ok(found) => refused.push(format!("{name} is on {found}, was promised {node}")),
             Err(_) => {
                 let told = told_by_scheduler(&stage.client).await?;
-                let told = told.lines().filter(|line| line.starts_with(name)).next_back().unwrap_or_default();
-                refused.push(format!("{name} is nowhere, was promised {promised}: {told}"));
+                let told = told.lines().rfind(|line| line.starts_with(name)).unwrap_or_default();
+                refused.push(format!("{name} is nowhere, was promised {node}: {told}"));
             }
         }
     }
