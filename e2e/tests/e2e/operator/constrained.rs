@@ -134,6 +134,7 @@ async fn kube_scheduler_accepts_every_single_promise() -> Result<()> {
 
         one_by_one::start_anew(&stage, &workload, &promises).await?;
         plane.resume(Component::Scheduler)?;
+        one_by_one::every_node_is_known(&stage, &promises).await?;
         let refused = one_by_one::released(&stage, &promises).await?;
         println!("{}", Promises::read(&stage).await?);
         ensure!(refused.is_empty(), "promises that can't be kept:\n{}", refused.join("\n"));

@@ -49,13 +49,44 @@ fn held(promise: &Promise) -> Pod {
     Pod { metadata, spec, status: None }
 }
 
+/// Waits until kube-scheduler, which was stopped while the Nodes came up, knows that each of them takes pods: one pod that asks for
+/// nothing gets a place on each. Its watches of Nodes and of pods catch up each for itself.
+pub(super) async fn every_node_is_known(stage: &Stage<'_>, promises: &Promises) -> Result<()> {
+    let api = api(stage);
+    for claim in promises.claims.values() {
+        let there =
+            json!({ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": [claim.node] }] });
+        let probe = serde_json::from_value(json!({
+            "metadata": { "name": format!("probe-{}", claim.node) },
+            "spec": {
+                "containers": [{ "name": "main", "image": "registry.invalid/nothing" }],
+                "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [there],
+                } } },
+            },
+        }))?;
+        api.create(&PostParams::default(), &probe).await?;
+    }
+    for claim in promises.claims.values() {
+        let name = format!("probe-{}", claim.node);
+        wait::eventually(&format!("{name} has its Node"), Duration::from_secs(30), async || {
+            let node = api.get(&name).await?.spec.and_then(|spec| spec.node_name);
+            ensure!(node.is_some(), "it has none");
+            Ok(())
+        })
+        .await?;
+        api.delete(&name, &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
+    }
+    Ok(())
+}
+
 /// Lets the pods go one after the other, and tells which of them kube-scheduler didn't put where they were promised a place.
 pub(super) async fn released(stage: &Stage<'_>, promises: &Promises) -> Result<Vec<String>> {
     let api = api(stage);
     let mut refused = Vec::new();
     for promise in promises.in_turns() {
-        let (name, promised) = (promise.name(), promises.promised(promise)?);
-        let nominated = Patch::Merge(json!({ "status": { "nominatedNodeName": promised } }));
+        let (name, node) = (promise.name(), promises.promised(promise)?);
+        let nominated = Patch::Merge(json!({ "status": { "nominatedNodeName": node } }));
         api.patch_status(name, &PatchParams::default(), &nominated).await?;
         let go = Patch::Merge(json!({ "spec": { "schedulingGates": null } }));
         api.patch(name, &PatchParams::default(), &go).await?;
@@ -65,12 +96,12 @@ pub(super) async fn released(stage: &Stage<'_>, promises: &Promises) -> Result<V
             Ok(node)
         });
         match bound.await {
-            Ok(node) if node == promised => {}
-            Ok(node) => refused.push(format!("{name} is on {node}, was promised {promised}")),
+            Ok(found) if found == node => {}
+            Ok(found) => refused.push(format!("{name} is on {found}, was promised {node}")),
             Err(_) => {
                 let told = told_by_scheduler(&stage.client).await?;
-                let told = told.lines().filter(|line| line.starts_with(name)).next_back().unwrap_or_default();
-                refused.push(format!("{name} is nowhere, was promised {promised}: {told}"));
+                let told = told.lines().rfind(|line| line.starts_with(name)).unwrap_or_default();
+                refused.push(format!("{name} is nowhere, was promised {node}: {told}"));
             }
         }
     }

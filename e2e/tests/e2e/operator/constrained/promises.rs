@@ -74,8 +74,7 @@ impl Promises {
         Ok(&claim.node)
     }
 
-    /// In an order in which every app is spread as evenly over zones as it is in the end, whoever comes next; and `disk-b` comes before
-    /// those that want to be near it, as their name says.
+    /// In an order in which every app is spread as evenly over zones as it is in the end, whoever comes next.
     pub(super) fn in_turns(&self) -> Vec<&Promise> {
         let mut before: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         let mut turns: Vec<(usize, &str, &Promise)> = Vec::new();
