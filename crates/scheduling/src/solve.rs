@@ -118,7 +118,9 @@ impl World<'_> {
         // For each shape how much had been placed when it last found nothing: the next pod of it needn't try until there is more.
         let mut failed: Vec<Option<usize>> = vec![None; self.shapes.len()];
         let mut waiting = vec![0_usize; self.shapes.len()];
-        queue.iter().for_each(|pod| waiting[self.shape_of[*pod]] += 1);
+        for pod in &queue {
+            waiting[self.shape_of[*pod]] += 1;
+        }
         let (mut placed, mut without_progress) = (0, 0);
         let mut ended = true;
         while let Some(pod) = queue.pop_front() {
