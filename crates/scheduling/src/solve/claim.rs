@@ -39,8 +39,6 @@ pub(super) struct Claim<'a> {
     pub(super) unsettled: Vec<(bool, usize)>,
     /// Its pods, by their position in the queue, in the order in which they were placed.
     pub(super) pods: Vec<u32>,
-    /// A minimum of values was lowered for it.
-    pub(super) relaxed: bool,
     pub(super) turn: Turn,
 }
 
@@ -62,9 +60,7 @@ impl Turn {
     pub(super) const fn next(self, moment: i64) -> Self {
         Self { pods: self.pods + 1, since: -moment, changes: 0 }
     }
-}
 
-impl Turn {
     /// The turn of a claim that has changed without getting a pod: the same, but what was noted before is out of date.
     pub(super) const fn changed(self) -> Self {
         Self { changes: self.changes + 1, ..self }
@@ -109,8 +105,12 @@ impl Rooms {
 
 /// The types of these slots, the best first.
 pub(super) fn types<'a>(template: &Template<'a>, slots: &Bits) -> Vec<&'a InstanceType> {
-    let best = template.best_of_each(slots);
-    best.into_iter().map(|slot| &**template.candidate(slot).of_type).collect()
+    types_of(template, &template.best_of_each(slots))
+}
+
+/// The type of each slot.
+fn types_of<'a>(template: &Template<'a>, slots: &[usize]) -> Vec<&'a InstanceType> {
+    slots.iter().map(|slot| &**template.candidate(*slot).of_type).collect()
 }
 
 /// The finished claim. `kept`: the slots that it lists.
@@ -123,12 +123,11 @@ pub(super) fn planned(
     reservation: (&str, &dyn Fn(usize) -> String),
 ) -> PlannedNodeClaim {
     let mut requirements = state.requirements.clone();
-    let mut relaxed = claim.relaxed;
+    let mut relaxed = state.relaxed;
     if kept.iter().any(|slot| template.reserved.contains(*slot)) {
         pin_reserved(&mut requirements, template, &claim.slots, reservation);
         // A minimum is for the case that capacity runs out, which what is held can't. Other types don't count any more.
-        let types: Vec<&InstanceType> =
-            kept.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+        let types = types_of(template, &kept);
         if min_values::select(&types, &requirements, options.max_instance_types).is_err() {
             requirements = min_values::relaxed(&types, &requirements, options.max_instance_types);
             relaxed = true;
@@ -167,7 +166,7 @@ pub(super) fn kept(
         slots.keep(&template.reserved);
     }
     let best = template.best_of_each(&slots);
-    let all: Vec<&InstanceType> = best.iter().map(|slot| &**template.candidate(*slot).of_type).collect();
+    let all = types_of(template, &best);
     let cap = options.max_instance_types.max(1);
     let kept = min_values::select(&all, &state.requirements, cap)
         .unwrap_or_else(|_| (0..all.len().min(cap)).collect());

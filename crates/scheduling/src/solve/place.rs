@@ -2,12 +2,14 @@
 
 use super::amounts::fits;
 use super::claim::Turn;
+use super::domains::Domains;
 use super::existing::{Verdict, conflict};
 use super::fit::{Answer, Fit};
 use super::query::{ClaimPart, Opening, Query};
-use super::shape::{Level, Ruling};
-use super::states::StateId;
+use super::shape::{Level, Ruling, Shape};
+use super::states::{StateId, States};
 use super::targets::Allowed;
+use super::template::Template;
 use super::topology::Group;
 use super::world::World;
 use karpenter_capi_model::taint::untolerated;
@@ -116,8 +118,19 @@ impl World<'_> {
         })
     }
 
+    /// Whether a host is allowed by what is counted by host.
     pub(super) fn host_allows(&self, level: &Level, host: usize) -> Verdict {
-        host_allows(&self.groups, &self.repulsions, level, host)
+        let mut verdict = Verdict::Yes;
+        for ruling in &level.by_host {
+            let group = self.group_of(ruling);
+            if !ruling.constraint.allows(group, host) {
+                if !ruling.constraint.may_change(group) {
+                    return Verdict::Never;
+                }
+                verdict = Verdict::NotNow;
+            }
+        }
+        verdict
     }
 
     /// Puts the pod into the first claim that takes it.
@@ -141,15 +154,7 @@ impl World<'_> {
     fn catch_up(&mut self, errand: Errand, query: &mut Query) {
         let Self { shapes, states, templates, domains, .. } = self;
         let shape = &shapes[errand.shape];
-        let level = &shape.levels[errand.level];
-        let mut joined = |state| {
-            let taints = &templates[states.get(state).template].pool.taints;
-            if untolerated(taints, &shape.sample.tolerations, level.prefer_too).is_some() {
-                return Vec::new();
-            }
-            let wanted = level.alternatives.iter().filter_map(|one| one.on_new().ok());
-            wanted.filter_map(|wanted| states.with(templates, domains, state, wanted)).collect()
-        };
+        let mut joined = |state| joined(states, (templates, domains), shape, errand.level, state);
         query.catch_up((&self.lines, &self.claims, &self.log), &mut joined);
     }
 
@@ -234,11 +239,7 @@ impl World<'_> {
         own.state = state;
         own.slots.copy(&self.scratch[0]);
         self.shared.headroom.hold(template.slots[fit.first].headroom, before);
-        if !self.shared.reservations.is_empty() {
-            let mut reserved = own.slots.clone();
-            reserved.keep(&template.reserved);
-            self.shared.reservations.hold(&mut own.held, &reserved, &template.slots);
-        }
+        self.shared.reservations.hold(&mut own.held, &own.slots, template);
         own.ports.extend(shape.ports);
         own.pods.push(u32::try_from(errand.pod).unwrap_or(u32::MAX));
         let moment = i64::try_from(self.log.len()).unwrap_or(i64::MAX);
@@ -273,19 +274,9 @@ impl World<'_> {
     fn openings(&mut self, errand: Errand) -> Vec<Opening> {
         let mut openings = Vec::new();
         for template in 0..self.templates.len() {
-            let level = &self.shapes[errand.shape].levels[errand.level];
-            let tolerations = &self.shapes[errand.shape].sample.tolerations;
-            let taints = &self.templates[template].pool.taints;
-            let (Some(base), None) =
-                (self.bases[template], untolerated(taints, tolerations, level.prefer_too))
-            else {
-                continue;
-            };
-            let wanted: Vec<_> = level.alternatives.iter().filter_map(|one| one.on_new().ok()).collect();
-            let joined = wanted.into_iter();
-            let joined: Vec<StateId> = joined
-                .filter_map(|one| self.states.with(&self.templates, &self.domains, base, one))
-                .collect();
+            let Some(base) = self.bases[template] else { continue };
+            let known = (&self.templates[..], &self.domains);
+            let joined = joined(&mut self.states, known, &self.shapes[errand.shape], errand.level, base);
             if !joined.is_empty() {
                 openings.push(Opening { template, joined });
             }
@@ -310,8 +301,7 @@ impl World<'_> {
         }
         template.limits.charge(&self.scratch[0]);
         template.nodes = template.nodes.saturating_add(1);
-        let relaxed = self.states.get(fit.state).relaxed;
-        let claim = self.opened(fit.state, self.scratch[0].clone(), relaxed);
+        let claim = self.opened(fit.state, self.scratch[0].clone());
         self.claims.push(claim);
         self.rooms.open();
         self.put_in_claim(errand, self.claims.len() - 1, &fit);
@@ -325,21 +315,19 @@ impl World<'_> {
     }
 }
 
-/// Whether a host is allowed by what is counted by host.
-fn host_allows(groups: &[Group], repulsions: &[Group], level: &Level, host: usize) -> Verdict {
-    let mut verdict = Verdict::Yes;
-    for ruling in &level.by_host {
-        let group = if ruling.repulsion {
-            &repulsions[ruling.constraint.group]
-        } else {
-            &groups[ruling.constraint.group]
-        };
-        if !ruling.constraint.allows(group, host) {
-            if !ruling.constraint.may_change(group) {
-                return Verdict::Never;
-            }
-            verdict = Verdict::NotNow;
-        }
+/// For each alternative that a claim of `state` can take, the state that follows; none where the pod doesn't tolerate the NodePool.
+fn joined(
+    states: &mut States,
+    (templates, domains): (&[Template<'_>], &Domains),
+    shape: &Shape<'_>,
+    level: usize,
+    state: StateId,
+) -> Vec<StateId> {
+    let level = &shape.levels[level];
+    let taints = &templates[states.get(state).template].pool.taints;
+    if untolerated(taints, &shape.sample.tolerations, level.prefer_too).is_some() {
+        return Vec::new();
     }
-    verdict
+    let wanted = level.alternatives.iter().filter_map(|one| one.on_new().ok());
+    wanted.filter_map(|wanted| states.with(templates, domains, state, wanted)).collect()
 }

@@ -1,7 +1,7 @@
 //! Reservations: capacity of which there is only so much, held by claims until they are launched.
 
 use super::bits::Bits;
-use super::template::Slot;
+use super::template::{Slot, Template};
 use karpenter_capi_model::instance_type::Offering;
 use std::collections::BTreeMap;
 
@@ -62,9 +62,15 @@ impl<'a> Reservations<'a> {
         }
     }
 
-    /// Lets a claim hold what these slots stand for, and nothing else any more.
-    pub(super) fn hold(&mut self, held: &mut Vec<usize>, slots: &Bits, all: &[Slot]) {
-        let mut wanted: Vec<usize> = slots.iter().filter_map(|slot| all[slot].reservation).collect();
+    /// Lets a claim hold what its slots stand for, and nothing else any more.
+    pub(super) fn hold(&mut self, held: &mut Vec<usize>, slots: &Bits, template: &Template<'_>) {
+        if self.is_empty() {
+            return;
+        }
+        let mut reserved = slots.clone();
+        reserved.keep(&template.reserved);
+        let mut wanted: Vec<usize> =
+            reserved.iter().filter_map(|slot| template.slots[slot].reservation).collect();
         wanted.sort_unstable();
         wanted.dedup();
         for index in held.iter().filter(|index| !wanted.contains(index)) {

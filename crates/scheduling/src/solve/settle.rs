@@ -85,7 +85,7 @@ impl World<'_> {
                 self.pin(key, domain)
             } else {
                 let bare = Requirement::does_not_exist(self.domains.name(key));
-                self.states.number(&std::iter::once(bare).collect())
+                self.states.number_of(bare)
             };
             let pinned = self.states.with(&self.templates, &self.domains, state, pin);
             pinned.is_some_and(|pinned| self.become_pinned(claim, pinned))
@@ -138,11 +138,7 @@ impl World<'_> {
         own.slots = slots;
         own.turn = own.turn.changed();
         self.lines.put(claim, stood, (own.state, own.turn));
-        if !own.held.is_empty() {
-            let mut reserved = own.slots.clone();
-            reserved.keep(&template.reserved);
-            self.shared.reservations.hold(&mut own.held, &reserved, &template.slots);
-        }
+        self.shared.reservations.hold(&mut own.held, &own.slots, template);
         self.rooms.add(claim, &self.no_use, template, &own.slots);
         self.log.push(claim);
         self.count_claim(Some(before), pinned);

@@ -66,6 +66,11 @@ impl States {
         id
     }
 
+    /// The number of one requirement as a set.
+    pub(super) fn number_of(&mut self, requirement: Requirement) -> WantedId {
+        self.number(&std::iter::once(requirement).collect())
+    }
+
     /// All keys that some set of requirements names.
     pub(super) fn keys(&self) -> BTreeSet<&str> {
         self.wanted.iter().flat_map(|wanted| wanted.iter().map(Requirement::key)).collect()
@@ -91,7 +96,6 @@ impl States {
         if let Some(Some(known)) = self.numbers.get(&key) {
             return *known;
         }
-        let id = StateId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
         let has_min_values = requirements.iter().any(|requirement| requirement.min_values().is_some());
         let relaxed = State {
             template: state.template,
@@ -102,7 +106,7 @@ impl States {
             has_min_values,
             relaxed: true,
         };
-        self.all.push(relaxed);
+        let id = self.add(relaxed);
         self.numbers.insert(key, Some(id));
         id
     }
@@ -148,6 +152,11 @@ impl States {
         self.enter(templates, domains, (template, both, relaxed), slots, &changed)
     }
 
+    fn add(&mut self, state: State) -> StateId {
+        self.all.push(state);
+        StateId(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
+    }
+
     /// The state with these requirements, of which `changed` are those that haven't been compared with the slots.
     fn enter(
         &mut self,
@@ -163,21 +172,11 @@ impl States {
         let template = &templates[key.0];
         keep_meeting(template, &mut slots, changed);
         let id = (!slots.is_empty()).then(|| {
-            let id = StateId(u32::try_from(self.all.len()).unwrap_or(u32::MAX));
             let (domains, absent) = domains.of(key.0, &key.1, &slots);
             let has_min_values = key.1.iter().any(|requirement| requirement.min_values().is_some());
             let requirements = key.1.clone();
             let relaxed = key.2;
-            self.all.push(State {
-                template: key.0,
-                requirements,
-                slots,
-                domains,
-                absent,
-                has_min_values,
-                relaxed,
-            });
-            id
+            self.add(State { template: key.0, requirements, slots, domains, absent, has_min_values, relaxed })
         });
         self.numbers.insert(key, id);
         id

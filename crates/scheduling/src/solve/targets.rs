@@ -145,7 +145,7 @@ impl World<'_> {
     }
 
     fn required(&mut self, state: StateId, requirement: Requirement) -> Option<StateId> {
-        let wanted = self.states.number(&std::iter::once(requirement).collect());
+        let wanted = self.states.number_of(requirement);
         self.states.with(&self.templates, &self.domains, state, wanted)
     }
 }

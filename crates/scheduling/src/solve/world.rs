@@ -152,7 +152,7 @@ impl<'a> World<'a> {
             return *pin;
         }
         let requirement = Requirement::one_of(self.domains.name(key), &[self.domains.value(key, domain)]);
-        let pin = self.states.number(&std::iter::once(requirement).collect());
+        let pin = self.states.number_of(requirement);
         self.pins.insert((key, domain), pin);
         pin
     }
@@ -214,7 +214,7 @@ impl<'a> World<'a> {
     }
 
     /// Opens a claim with its first pod.
-    pub(super) fn opened(&self, state: StateId, slots: Bits, relaxed: bool) -> Claim<'a> {
+    pub(super) fn opened(&self, state: StateId, slots: Bits) -> Claim<'a> {
         Claim {
             state,
             slots,
@@ -222,7 +222,6 @@ impl<'a> World<'a> {
             ports: Vec::new(),
             unsettled: Vec::new(),
             pods: Vec::new(),
-            relaxed,
             turn: Turn::first(i64::try_from(self.log.len()).unwrap_or(i64::MAX)),
         }
     }
